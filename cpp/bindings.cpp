@@ -1,0 +1,216 @@
+// The only file that knows Python. Arguments have been checked by normball/_validate.py; here arrays become views.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "apply.hpp"
+#include "dispatch.hpp"
+#include "l1inf/project.hpp"
+#include "view.hpp"
+
+namespace nb = nanobind;
+using namespace normball;
+
+namespace {
+
+// A buffer held for the length of a call; empty for None.
+class Buffer {
+public:
+    Buffer(nb::handle array, bool writable) {
+        if (array.is_none()) return;
+        if (PyObject_GetBuffer(array.ptr(), &buffer_, PyBUF_STRIDES | (writable ? PyBUF_WRITABLE : 0)) != 0)
+            nb::raise_python_error();
+        held_ = true;
+    }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    ~Buffer() {
+        if (held_) PyBuffer_Release(&buffer_);
+    }
+    explicit operator bool() const { return held_; }
+    int ndim() const { return buffer_.ndim; }
+    std::int64_t extent(int axis) const { return buffer_.shape[axis]; }
+    std::int64_t stride(int axis) const { return held_ ? buffer_.strides[axis] / buffer_.itemsize : 0; }
+    template <class T = void>
+    T* data() const {
+        return held_ ? static_cast<T*>(buffer_.buf) : nullptr;
+    }
+
+private:
+    Py_buffer buffer_{};
+    bool held_ = false;
+};
+
+// Independent problems: the view of the first, and the batch axes that lead to the others.
+class Problems {
+public:
+    // `axes` and `batch` are bit masks over the axes of the array. Groups and problems are numbered in C order.
+    Problems(const Buffer& in, const Buffer& out, int dtype, std::uint64_t axes, std::uint64_t batch) {
+        first_.dtype = static_cast<Dtype>(dtype);
+        itemsize_ = with_type(first_.dtype, []<class T>(T*) { return static_cast<std::int64_t>(sizeof(T)); });
+        std::int64_t info = 1;
+        for (int axis = 0; axis < in.ndim(); ++axis) info *= axes >> axis & 1 ? 1 : in.extent(axis);
+        for (int axis = 0; axis < in.ndim(); ++axis) {
+            const bool is_member = axes >> axis & 1;
+            info /= is_member ? 1 : in.extent(axis);
+            const Axis a{in.extent(axis), {in.stride(axis), out.stride(axis), is_member ? 0 : info}};
+            (is_member ? first_.member : batch >> axis & 1 ? batch_ : first_.group).push(a);
+        }
+        first_.in = in.data<const char>();
+        first_.out = out.data<char>();
+        Offset origin = first_.group.fuse();
+        move(first_, origin += first_.member.fuse());
+    }
+
+    std::int64_t count() const { return batch_.count(); }
+    std::int64_t size() const { return first_.size(); }
+    View at(std::int64_t index) const {
+        View view = first_;
+        move(view, batch_.at(index));
+        return view;
+    }
+
+private:
+    void move(View& view, Offset by) const {
+        view.in = static_cast<const char*>(view.in) + by.in * itemsize_;
+        if (view.out != nullptr) view.out = static_cast<char*>(view.out) + by.out * itemsize_;
+        view.info += by.info;
+    }
+
+    View first_;
+    Axes batch_;
+    std::int64_t itemsize_ = 1;
+};
+
+// body(index, team) for every problem: small ones side by side, large ones one after another with the whole team.
+template <class Body>
+void each_problem(const Problems& problems, Team& team, Body body) {
+    constexpr std::int64_t worth_a_team = std::int64_t(1) << 16;
+    if (problems.size() < worth_a_team && problems.size() * problems.count() >= worth_a_team) {
+        team.run(problems.count(), [&](std::int64_t i) {
+            Team alone(1);
+            body(i, alone);
+        });
+        return;
+    }
+    Team alone(1);
+    for (std::int64_t i = 0; i < problems.count(); ++i) body(i, problems.size() < worth_a_team ? alone : team);
+}
+
+Solution gather(const View& view, double theta, const double* mu) {
+    Solution solution;
+    solution.theta = theta;
+    solution.mu.resize(static_cast<std::size_t>(view.groups()));
+    for (std::int64_t g = 0; g < view.groups(); ++g)
+        solution.mu[static_cast<std::size_t>(g)] = mu[view.info + view.group.at(g).info];
+    return solution;
+}
+
+// What ProjectionInfo tells of all the problems together.
+struct Tally {
+    std::int64_t clipped = 0, kept = 0, order_steps = 0;
+    double reads = 0.0;
+
+    void add(const View& view, const Solution& solution, double* mu) {
+        std::int64_t nonzero = 0;
+        for (std::int64_t g = 0; g < view.groups(); ++g) {
+            const double cap = solution.mu[static_cast<std::size_t>(g)];
+            mu[view.info + view.group.at(g).info] = cap;
+            nonzero += cap > 0.0;
+            const std::int64_t k = solution.clipped[static_cast<std::size_t>(g)];
+            clipped += k, kept += cap > 0.0 ? view.members() - k : 0;
+        }
+        // The write reads the non-zero groups once more.
+        reads += solution.reads + static_cast<double>(nonzero) / static_cast<double>(view.groups());
+        order_steps += solution.order_steps;
+    }
+};
+
+// Projects y into x. Returns None where y is not finite and check_finite is on, and x is untouched then; otherwise
+// (clipped, kept, reads, order_steps), all zero when `mu` is None. The arrays theta, mu, radii and warm_* are float64.
+nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, std::uint64_t batch,
+                         double radius, nb::handle radii_or_none, int method, bool check_finite, int threads, nb::handle theta,
+                         nb::handle mu, nb::handle warm_theta, nb::handle warm_mu) {
+    const Buffer in(y, false), out(x, true), radii(radii_or_none, false), thetas(theta, true), caps(mu, true);
+    const Buffer old_thetas(warm_theta, false), old_caps(warm_mu, false);
+    const Problems problems(in, out, dtype, axes, batch);
+    std::vector<Solution> solutions(static_cast<std::size_t>(problems.count()));
+    std::atomic<bool> finite = true;
+    Tally tally;
+    {
+        nb::gil_scoped_release unlocked;
+        Team team(threads);
+        each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
+            const View view = problems.at(i);
+            Solution warm_start;
+            if (old_caps) warm_start = gather(view, old_thetas.data<double>()[i], old_caps.data<double>());
+            if (!project(view, radii ? radii.data<double>()[i] : radius, static_cast<Method>(method), old_caps ? &warm_start : nullptr,
+                         helpers, solutions[static_cast<std::size_t>(i)]))
+                finite = false;
+        });
+        if (finite || !check_finite) {
+            const std::vector<double> no_caps(solutions[0].mu.size(), std::numeric_limits<double>::infinity());
+            each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
+                const View view = problems.at(i);
+                const Solution& solution = solutions[static_cast<std::size_t>(i)];
+                if (!solution.interior)
+                    apply(view, solution.mu.data(), helpers);
+                else if (view.in != view.out)
+                    apply(view, no_caps.data(), helpers);
+            });
+            for (std::int64_t i = 0; caps && i < problems.count(); ++i) {
+                thetas.data<double>()[i] = solutions[static_cast<std::size_t>(i)].theta;
+                tally.add(problems.at(i), solutions[static_cast<std::size_t>(i)], caps.data<double>());
+            }
+        }
+    }
+    if (!finite && check_finite) return nb::none();
+    return nb::make_tuple(tally.clipped, tally.kept, tally.reads / static_cast<double>(problems.count()),
+                          tally.order_steps);
+}
+
+// Both norms of every problem: l1inf[i] the sum of the group maxima, linf1[i] the largest of the group sums.
+void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int threads, nb::handle l1inf,
+           nb::handle linf1) {
+    const Buffer in(y, false), none(nb::none(), false), sum_of_peaks(l1inf, true), top_sum(linf1, true);
+    const Problems problems(in, none, dtype, axes, batch);
+    nb::gil_scoped_release unlocked;
+    Team team(threads);
+    each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
+        std::vector<double> sums, peaks;
+        read_stats(problems.at(i), 1.0, helpers, sums, peaks);
+        CarefulSum total;
+        double top = 0.0;
+        for (std::size_t g = 0; g < sums.size(); ++g) {
+            total.add(std::isnan(sums[g]) ? sums[g] : peaks[g]);  // a maximum may pass over NaN, a sum does not
+            top = std::isnan(top) || sums[g] <= top ? top : sums[g];
+        }
+        sum_of_peaks.data<double>()[i] = total.value();
+        top_sum.data<double>()[i] = top;
+    });
+}
+
+std::vector<std::string> available_instruction_sets() {
+    std::vector<std::string> names;
+    for (const char* const* name = instruction_sets(); *name != nullptr; ++name) names.emplace_back(*name);
+    return names;
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+    instruction_set();  // chosen, or refused, when the module is loaded
+    module.def("project_l1inf", &project_l1inf, nb::arg("y"), nb::arg("x"), nb::arg("dtype"), nb::arg("axes"),
+               nb::arg("batch"), nb::arg("radius"), nb::arg("radii").none(), nb::arg("method"), nb::arg("check_finite"), nb::arg("threads"),
+               nb::arg("theta").none(), nb::arg("mu").none(), nb::arg("warm_theta").none(), nb::arg("warm_mu").none());
+    module.def("norms", &norms, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("batch"), nb::arg("threads"),
+               nb::arg("l1inf"), nb::arg("linf1"));
+    module.def("instruction_set", [] { return std::string(instruction_set().name); });
+    module.def("instruction_sets", &available_instruction_sets);
+}

@@ -1,0 +1,333 @@
+// The only file that thinks in lanes. Lanes<T> is a register of T, Sum<T> one double per lane of Lanes<T>.
+//
+// Included once by each file of isa/, under that file's compiler flags and inside its own namespace, so that code for
+// one instruction set can never be linked in place of another's. For the same reason nothing here, nor in kernels.hpp,
+// uses a template of the standard library: the linker keeps one copy of those for the whole program.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace normball::NORMBALL_ISA {
+
+template <class T>
+struct Lanes;
+template <class T>
+struct Sum;
+
+#if defined(__AVX512F__)
+
+template <>
+struct Lanes<double> {
+    static constexpr int width = 8;
+    using Reg = __m512d;
+    using Mask = __mmask8;
+    static Mask first(std::int64_t n) { return static_cast<Mask>((1u << n) - 1u); }
+    static Reg load(const double* p) { return _mm512_loadu_pd(p); }
+    static Reg load_first(const double* p, std::int64_t n) { return _mm512_maskz_loadu_pd(first(n), p); }
+    static void store(double* p, Reg v) { _mm512_storeu_pd(p, v); }
+    static void store_first(double* p, std::int64_t n, Reg v) { _mm512_mask_storeu_pd(p, first(n), v); }
+    static void stream(double* p, Reg v) { _mm512_stream_pd(p, v); }
+    static Reg all(double x) { return _mm512_set1_pd(x); }
+    static Reg magnitude(Reg v) { return _mm512_abs_pd(v); }
+    static Reg max(Reg a, Reg b) { return _mm512_max_pd(a, b); }
+    static Reg min(Reg a, Reg b) { return _mm512_min_pd(a, b); }
+    static Reg minus(Reg v) { return _mm512_sub_pd(_mm512_setzero_pd(), v); }
+    static Mask above(Reg a, Reg b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+    static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
+    static unsigned bits(Mask m) { return m; }
+    static Reg add_one_where(Mask m, Reg v) { return _mm512_mask_add_pd(v, m, v, _mm512_set1_pd(1.0)); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_pd(b, m, a); }
+    // The compressing store is microcoded on some chips; compressing in a register is fast on all of them.
+    static void compress(double* p, Mask m, Reg v) { _mm512_storeu_pd(p, _mm512_maskz_compress_pd(m, v)); }
+    static double max_lane(Reg v) { return _mm512_reduce_max_pd(v); }
+    static double min_lane(Reg v) { return _mm512_reduce_min_pd(v); }
+};
+
+template <>
+struct Lanes<float> {
+    static constexpr int width = 16;
+    using Reg = __m512;
+    using Mask = __mmask16;
+    static Mask first(std::int64_t n) { return static_cast<Mask>((1u << n) - 1u); }
+    static Reg load(const float* p) { return _mm512_loadu_ps(p); }
+    static Reg load_first(const float* p, std::int64_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+    static void store(float* p, Reg v) { _mm512_storeu_ps(p, v); }
+    static void store_first(float* p, std::int64_t n, Reg v) { _mm512_mask_storeu_ps(p, first(n), v); }
+    static void stream(float* p, Reg v) { _mm512_stream_ps(p, v); }
+    static Reg all(float x) { return _mm512_set1_ps(x); }
+    static Reg magnitude(Reg v) { return _mm512_abs_ps(v); }
+    static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
+    static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+    static Reg minus(Reg v) { return _mm512_sub_ps(_mm512_setzero_ps(), v); }
+    static Mask above(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+    static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
+    static unsigned bits(Mask m) { return m; }
+    static Reg add_one_where(Mask m, Reg v) { return _mm512_mask_add_ps(v, m, v, _mm512_set1_ps(1.0f)); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_ps(b, m, a); }
+    static void compress(float* p, Mask m, Reg v) { _mm512_storeu_ps(p, _mm512_maskz_compress_ps(m, v)); }
+    static float max_lane(Reg v) { return _mm512_reduce_max_ps(v); }
+    static float min_lane(Reg v) { return _mm512_reduce_min_ps(v); }
+};
+
+template <>
+struct Sum<double> {
+    __m512d a = _mm512_setzero_pd();
+    static Sum load(const double* p) { return {_mm512_loadu_pd(p)}; }
+    void store(double* p) const { _mm512_storeu_pd(p, a); }
+    void add(__m512d v) { a = _mm512_add_pd(a, v); }
+    void add_where(__mmask8 m, __m512d v) { a = _mm512_mask_add_pd(a, m, a, v); }
+    void add(const Sum& other) { a = _mm512_add_pd(a, other.a); }
+    double total() const { return _mm512_reduce_add_pd(a); }
+};
+
+template <>
+struct Sum<float> {
+    __m512d a = _mm512_setzero_pd(), b = _mm512_setzero_pd();
+    static __m256 upper(__m512 v) { return _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(v), 1)); }
+    static Sum load(const double* p) { return {_mm512_loadu_pd(p), _mm512_loadu_pd(p + 8)}; }
+    void store(double* p) const { _mm512_storeu_pd(p, a), _mm512_storeu_pd(p + 8, b); }
+    void add(__m512 v) {
+        a = _mm512_add_pd(a, _mm512_cvtps_pd(_mm512_castps512_ps256(v)));
+        b = _mm512_add_pd(b, _mm512_cvtps_pd(upper(v)));
+    }
+    void add_where(__mmask16 m, __m512 v) { add(_mm512_maskz_mov_ps(m, v)); }
+    void add(const Sum& other) { a = _mm512_add_pd(a, other.a), b = _mm512_add_pd(b, other.b); }
+    double total() const { return _mm512_reduce_add_pd(_mm512_add_pd(a, b)); }
+};
+
+#elif defined(__AVX2__)
+
+// Row m lists the lanes of mask m in order: the permutation that moves them to the front.
+template <int Count, int Words>
+struct CompressTable {
+    alignas(32) std::int32_t row[1 << Count][8] = {};
+    constexpr CompressTable() {
+        for (int m = 0; m < (1 << Count); ++m) {
+            int to = 0;
+            for (int lane = 0; lane < Count; ++lane)
+                if (m >> lane & 1)
+                    for (int w = 0; w < Words; ++w) row[m][to++] = lane * Words + w;
+        }
+    }
+};
+inline constexpr CompressTable<4, 2> compress_double;
+inline constexpr CompressTable<8, 1> compress_float;
+
+template <>
+struct Lanes<double> {
+    static constexpr int width = 4;
+    using Reg = __m256d;
+    using Mask = __m256d;
+    static __m256i first(std::int64_t n) {
+        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+    }
+    static Reg load(const double* p) { return _mm256_loadu_pd(p); }
+    static Reg load_first(const double* p, std::int64_t n) { return _mm256_maskload_pd(p, first(n)); }
+    static void store(double* p, Reg v) { _mm256_storeu_pd(p, v); }
+    static void store_first(double* p, std::int64_t n, Reg v) { _mm256_maskstore_pd(p, first(n), v); }
+    static void stream(double* p, Reg v) { _mm256_stream_pd(p, v); }
+    static Reg all(double x) { return _mm256_set1_pd(x); }
+    static Reg magnitude(Reg v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+    static Reg max(Reg a, Reg b) { return _mm256_max_pd(a, b); }
+    static Reg min(Reg a, Reg b) { return _mm256_min_pd(a, b); }
+    static Reg minus(Reg v) { return _mm256_sub_pd(_mm256_setzero_pd(), v); }
+    static Mask above(Reg a, Reg b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
+    static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
+    static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
+    static Reg add_one_where(Mask m, Reg v) { return _mm256_add_pd(v, _mm256_and_pd(m, _mm256_set1_pd(1.0))); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
+    static void compress(double* p, Mask m, Reg v) {
+        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits(m)]));
+        _mm256_storeu_ps(reinterpret_cast<float*>(p), _mm256_permutevar8x32_ps(_mm256_castpd_ps(v), order));
+    }
+    static double max_lane(Reg v) {
+        const __m128d h = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+        return _mm_cvtsd_f64(_mm_max_sd(h, _mm_unpackhi_pd(h, h)));
+    }
+    static double min_lane(Reg v) {
+        const __m128d h = _mm_min_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
+        return _mm_cvtsd_f64(_mm_min_sd(h, _mm_unpackhi_pd(h, h)));
+    }
+};
+
+template <>
+struct Lanes<float> {
+    static constexpr int width = 8;
+    using Reg = __m256;
+    using Mask = __m256;
+    static __m256i first(std::int64_t n) {
+        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    }
+    static Reg load(const float* p) { return _mm256_loadu_ps(p); }
+    static Reg load_first(const float* p, std::int64_t n) { return _mm256_maskload_ps(p, first(n)); }
+    static void store(float* p, Reg v) { _mm256_storeu_ps(p, v); }
+    static void store_first(float* p, std::int64_t n, Reg v) { _mm256_maskstore_ps(p, first(n), v); }
+    static void stream(float* p, Reg v) { _mm256_stream_ps(p, v); }
+    static Reg all(float x) { return _mm256_set1_ps(x); }
+    static Reg magnitude(Reg v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+    static Reg max(Reg a, Reg b) { return _mm256_max_ps(a, b); }
+    static Reg min(Reg a, Reg b) { return _mm256_min_ps(a, b); }
+    static Reg minus(Reg v) { return _mm256_sub_ps(_mm256_setzero_ps(), v); }
+    static Mask above(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
+    static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
+    static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
+    static Reg add_one_where(Mask m, Reg v) { return _mm256_add_ps(v, _mm256_and_ps(m, _mm256_set1_ps(1.0f))); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
+    static void compress(float* p, Mask m, Reg v) {
+        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits(m)]));
+        _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(v, order));
+    }
+    static float max_lane(Reg v) {
+        __m128 h = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+        h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+        return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+    }
+    static float min_lane(Reg v) {
+        __m128 h = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+        h = _mm_min_ps(h, _mm_movehl_ps(h, h));
+        return _mm_cvtss_f32(_mm_min_ss(h, _mm_movehdup_ps(h)));
+    }
+};
+
+template <>
+struct Sum<double> {
+    __m256d a = _mm256_setzero_pd();
+    static Sum load(const double* p) { return {_mm256_loadu_pd(p)}; }
+    void store(double* p) const { _mm256_storeu_pd(p, a); }
+    void add(__m256d v) { a = _mm256_add_pd(a, v); }
+    void add_where(__m256d m, __m256d v) { a = _mm256_add_pd(a, _mm256_and_pd(m, v)); }
+    void add(const Sum& other) { a = _mm256_add_pd(a, other.a); }
+    double total() const {
+        const __m128d h = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+        return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
+    }
+};
+
+template <>
+struct Sum<float> {
+    __m256d a = _mm256_setzero_pd(), b = _mm256_setzero_pd();
+    static Sum load(const double* p) { return {_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)}; }
+    void store(double* p) const { _mm256_storeu_pd(p, a), _mm256_storeu_pd(p + 4, b); }
+    void add(__m256 v) {
+        a = _mm256_add_pd(a, _mm256_cvtps_pd(_mm256_castps256_ps128(v)));
+        b = _mm256_add_pd(b, _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+    }
+    void add_where(__m256 m, __m256 v) { add(_mm256_and_ps(m, v)); }
+    void add(const Sum& other) { a = _mm256_add_pd(a, other.a), b = _mm256_add_pd(b, other.b); }
+    double total() const { return Sum<double>{_mm256_add_pd(a, b)}.total(); }
+};
+
+#else  // 128-bit vectors of GCC and Clang: SSE2 on x86-64, NEON on AArch64
+
+template <class T>
+struct Lanes128;
+template <>
+struct Lanes128<double> {
+    typedef double Reg __attribute__((vector_size(16)));
+    typedef std::int64_t Mask __attribute__((vector_size(16)));
+    using Bits = std::int64_t;
+};
+template <>
+struct Lanes128<float> {
+    typedef float Reg __attribute__((vector_size(16)));
+    typedef std::int32_t Mask __attribute__((vector_size(16)));
+    using Bits = std::int32_t;
+};
+
+template <class T>
+struct Lanes {
+    static constexpr int width = 16 / sizeof(T);
+    using Reg = typename Lanes128<T>::Reg;
+    using Mask = typename Lanes128<T>::Mask;
+    using Bits = typename Lanes128<T>::Bits;
+    static Reg load(const T* p) {
+        Reg v;
+        __builtin_memcpy(&v, p, sizeof v);
+        return v;
+    }
+    static Reg load_first(const T* p, std::int64_t n) {
+        Reg v = {};
+        for (std::int64_t i = 0; i < n; ++i) v[i] = p[i];
+        return v;
+    }
+    static void store(T* p, Reg v) { __builtin_memcpy(p, &v, sizeof v); }
+    static void store_first(T* p, std::int64_t n, Reg v) {
+        for (std::int64_t i = 0; i < n; ++i) p[i] = v[i];
+    }
+    static void stream(T* p, Reg v) {
+#if defined(__clang__)
+        __builtin_nontemporal_store(v, reinterpret_cast<Reg*>(p));
+#elif defined(__SSE2__)
+        __builtin_ia32_movntps(reinterpret_cast<float*>(p), reinterpret_cast<typename Lanes128<float>::Reg>(v));
+#else
+        store(p, v);
+#endif
+    }
+    static Reg all(T x) { return x - Reg{}; }
+    static Reg magnitude(Reg v) {
+        constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 2) << 1;
+        return reinterpret_cast<Reg>(reinterpret_cast<Mask>(v) & ~(sign - Mask{}));
+    }
+    static Reg where(Mask m, Reg a, Reg b) {
+        return reinterpret_cast<Reg>((m & reinterpret_cast<Mask>(a)) | (~m & reinterpret_cast<Mask>(b)));
+    }
+    static Reg max(Reg a, Reg b) { return where(a > b, a, b); }
+    static Reg min(Reg a, Reg b) { return where(a < b, a, b); }
+    static Reg minus(Reg v) { return -v; }
+    static Mask above(Reg a, Reg b) { return a > b; }
+    static Mask and_not(Mask a, Mask b) { return a & ~b; }
+    static unsigned bits(Mask m) {
+        unsigned out = 0;
+        for (int i = 0; i < width; ++i) out |= static_cast<unsigned>(m[i] & 1) << i;
+        return out;
+    }
+    static Reg add_one_where(Mask m, Reg v) { return v + where(m, all(T(1)), Reg{}); }
+    static void compress(T* p, Mask m, Reg v) {
+        for (int i = 0, to = 0; i < width; to += static_cast<int>(m[i] & 1), ++i) p[to] = v[i];
+    }
+    static T max_lane(Reg v) {
+        T out = v[0];
+        for (int i = 1; i < width; ++i) out = v[i] > out ? v[i] : out;
+        return out;
+    }
+    static T min_lane(Reg v) {
+        T out = v[0];
+        for (int i = 1; i < width; ++i) out = v[i] < out ? v[i] : out;
+        return out;
+    }
+};
+
+template <>
+struct Sum<double> {
+    using Reg = Lanes<double>::Reg;
+    Reg a = {};
+    static Sum load(const double* p) { return {Lanes<double>::load(p)}; }
+    void store(double* p) const { Lanes<double>::store(p, a); }
+    void add(Reg v) { a += v; }
+    void add_where(Lanes<double>::Mask m, Reg v) { a += Lanes<double>::where(m, v, Reg{}); }
+    void add(const Sum& other) { a += other.a; }
+    double total() const { return a[0] + a[1]; }
+};
+
+template <>
+struct Sum<float> {
+    using Reg = Lanes<float>::Reg;
+    Lanes<double>::Reg a = {}, b = {};
+    static Sum load(const double* p) { return {Lanes<double>::load(p), Lanes<double>::load(p + 2)}; }
+    void store(double* p) const { Lanes<double>::store(p, a), Lanes<double>::store(p + 2, b); }
+    void add(Reg v) {
+        a += Lanes<double>::Reg{v[0], v[1]};
+        b += Lanes<double>::Reg{v[2], v[3]};
+    }
+    void add_where(Lanes<float>::Mask m, Reg v) { add(Lanes<float>::where(m, v, Reg{})); }
+    void add(const Sum& other) { a += other.a, b += other.b; }
+    double total() const { return (a[0] + a[1]) + (b[0] + b[1]); }
+};
+
+#endif
+
+}  // namespace normball::NORMBALL_ISA

@@ -1,0 +1,58 @@
+// Conversions of a cap to the element type, always towards zero, so that a rounded cap never leaves the ball; and a sum
+// that does not drift with its length.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "view.hpp"
+
+namespace normball {
+
+// The largest T that is not above x, for x >= 0. A magnitude y of type T is above x exactly when it is above this.
+template <class T>
+T round_down(double x) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+        return x;
+    } else {
+        if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+        const T near = static_cast<T>(x);
+        return static_cast<double>(near) > x ? std::nextafter(near, T(0)) : near;
+    }
+}
+
+template <>
+inline Half round_down<Half>(double x) {
+    if (x >= 65504.0) return {0x7bff};
+    if (x < std::ldexp(1.0, -14)) return {static_cast<std::uint16_t>(std::ldexp(x, 24))};
+    const int exponent = std::ilogb(x);
+    const auto fraction = static_cast<std::uint16_t>(std::ldexp(x, 10 - exponent) - 1024.0);
+    return {static_cast<std::uint16_t>((exponent + 15) << 10 | fraction)};
+}
+
+// x as the real type of dtype holds it, rounded towards zero.
+inline double round_down(double x, Dtype dtype) {
+    switch (dtype) {
+        case Dtype::f16: return magnitude(round_down<Half>(x));
+        case Dtype::f32:
+        case Dtype::c64: return static_cast<double>(round_down<float>(x));
+        default: return x;
+    }
+}
+
+// A sum with the rounding errors carried along (Neumaier): exact to the last bit or two for terms of one sign.
+class CarefulSum {
+public:
+    void add(double x) {
+        const double t = sum_ + x;
+        error_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - t) + x : (x - t) + sum_;
+        sum_ = t;
+    }
+    double value() const { return sum_ + error_; }
+
+private:
+    double sum_ = 0.0, error_ = 0.0;
+};
+
+}  // namespace normball

@@ -1,0 +1,162 @@
+"""Every check of an argument, and every error message.
+
+A message names the argument, what was expected and what came.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from normball._info import ProjectionInfo
+
+__all__ = ["array", "axes", "not_finite", "output", "radius", "thread_count", "unknown", "warm_start"]
+
+Axis = int | Sequence[int]
+
+_SUPPORTED = frozenset("efdFD")  # float16, float32, float64, complex64, complex128
+
+
+def array(Y: Any, name: str = "Y") -> npt.NDArray[Any]:
+    """`Y` as an ndarray of a supported dtype: integers become float64, as in NumPy's own means and quotients."""
+    if isinstance(Y, np.ma.MaskedArray):
+        raise TypeError(f"{name}: expected an array without a mask, got a masked array; fill it first")
+    if type(Y) is not np.ndarray:
+        if hasattr(Y, "__dlpack__") and not hasattr(Y, "__array__"):
+            Y = np.from_dlpack(Y)
+        else:
+            Y = np.asarray(Y)
+    if Y.dtype.char not in _SUPPORTED:
+        if Y.dtype.kind not in "biu":
+            raise TypeError(f"{name}: expected an array of numbers (float16, 32, 64, complex or integer), got {Y.dtype}")
+        Y = Y.astype(np.float64)
+    if Y.ndim == 0:
+        raise ValueError(f"{name}: expected at least one dimension, got a scalar")
+    return Y  # type: ignore[no-any-return]
+
+
+def axes(ndim: int, axis: Axis, batch_axis: Axis | None) -> tuple[int, int]:
+    """Member and batch axes as bit masks."""
+    if type(axis) is int and batch_axis is None:
+        if -ndim <= axis < ndim:
+            return 1 << (axis % ndim), 0
+        _bad_axis("axis", axis, ndim)
+    members = _mask("axis", axis, ndim)
+    if members == 0:
+        raise ValueError("axis: expected at least one axis, got an empty tuple")
+    batch = 0 if batch_axis is None else _mask("batch_axis", batch_axis, ndim)
+    if members & batch:
+        raise ValueError(f"batch_axis: expected axes other than axis={axis}, got {batch_axis}")
+    return members, batch
+
+
+def _mask(name: str, axis: Axis, ndim: int) -> int:
+    mask = 0
+    entries = tuple(axis) if isinstance(axis, Sequence) and not isinstance(axis, str) else (axis,)
+    for entry in entries:
+        try:
+            index = operator.index(entry)
+        except TypeError:
+            raise TypeError(f"{name}: expected an int or a tuple of ints, got {axis!r}") from None
+        if not -ndim <= index < ndim:
+            _bad_axis(name, axis, ndim)
+        bit = 1 << (index % ndim)
+        if mask & bit:
+            raise ValueError(f"{name}: expected each axis once, got {axis!r} for an array of {ndim} dimensions")
+        mask |= bit
+    return mask
+
+
+def _bad_axis(name: str, axis: Any, ndim: int) -> NoReturn:
+    raise ValueError(f"{name}: expected axes between {-ndim} and {ndim - 1} for an array of {ndim} dimensions, got {axis!r}")
+
+
+def radius(value: Any, batch_shape: tuple[int, ...], name: str = "radius") -> tuple[float, npt.NDArray[np.float64] | None]:
+    """The radius as a float, or as a contiguous float64 array with one entry for each problem."""
+    if type(value) is float or type(value) is int:
+        if value >= 0:
+            return float(value), None
+        raise ValueError(f"{name}: expected a number >= 0, got {value}")
+    try:
+        values = np.asarray(value)
+        if values.dtype.kind not in "biuf":
+            raise TypeError
+        values = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected a real number or an array of them, got {value!r}") from None
+    if not (values >= 0).all():
+        worst = values[~(values >= 0)].flat[0]
+        raise ValueError(f"{name}: expected numbers >= 0, got {worst}")
+    if values.ndim == 0:
+        return float(values), None
+    try:
+        values = np.ascontiguousarray(np.broadcast_to(values, batch_shape))
+    except ValueError:
+        raise ValueError(f"{name}: expected a number or a shape that broadcasts to the batch {batch_shape}, got {values.shape}") from None
+    return math.nan, values
+
+
+def output(out: Any, Y: npt.NDArray[Any]) -> None:
+    """Raise unless the projection of `Y` can be written to `out`."""
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out: expected an ndarray, got {type(out).__name__}")
+    if out.shape != Y.shape:
+        raise ValueError(f"out: expected shape {Y.shape}, got {out.shape}")
+    if out.dtype != Y.dtype:
+        raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
+    if not out.flags.writeable:
+        raise ValueError("out: expected a writable array, got a read-only one")
+
+
+def not_finite(Y: npt.NDArray[Any]) -> NoReturn:
+    """Raise for an array that holds NaN or infinity, and say where."""
+    bad = ~np.isfinite(Y)
+    first = tuple(int(i[0]) for i in np.nonzero(bad))
+    raise ValueError(f"Y: expected finite numbers, got {Y[first]} at index {first} ({np.count_nonzero(bad)} such entries)")
+
+
+def warm_start(info: Any, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Theta and caps of an earlier projection, as contiguous float64 arrays."""
+    if not isinstance(info, ProjectionInfo):
+        raise TypeError(f"warm_start: expected the ProjectionInfo of an earlier call, got {type(info).__name__}")
+    theta = np.ascontiguousarray(info.theta, dtype=np.float64)
+    if info.mu.shape != shape or theta.size != math.prod(batch_shape):
+        raise ValueError(f"warm_start: expected an info of groups of shape {shape}, got {info.mu.shape}")
+    return theta, np.ascontiguousarray(info.mu, dtype=np.float64)
+
+
+def thread_count(threads: Any) -> int:
+    """Number of threads to use: the argument, else what the environment allows."""
+    if threads is None:
+        return _default_threads()
+    try:
+        count = operator.index(threads)
+    except TypeError:
+        raise TypeError(f"threads: expected a positive int or None, got {threads!r}") from None
+    if count < 1:
+        raise ValueError(f"threads: expected a positive int or None, got {count}")
+    return min(count, 1024)
+
+
+@cache
+def _default_threads() -> int:
+    # OMP_NUM_THREADS is what process pools set for their workers, so that they do not crowd one another out.
+    for variable in ("NORMBALL_NUM_THREADS", "OMP_NUM_THREADS"):
+        value = os.environ.get(variable, "").split(",")[0].strip()
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def unknown(name: str, value: Any, known: Sequence[str]) -> NoReturn:
+    """Raise for a choice that is not among the known ones."""
+    raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")

@@ -1,0 +1,113 @@
+"""NumPy arrays, and whatever becomes one, through the C++ core."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from normball import _core, _validate
+from normball._info import ProjectionInfo
+
+__all__ = ["METHODS", "norms", "project_l1inf"]
+
+METHODS = {
+    name: code
+    for code, name in enumerate(("newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"))
+}
+_DTYPES = {char: code for code, char in enumerate("efdFD")}
+
+
+def project_l1inf(
+    Y: Any,
+    radius: Any,
+    axis: _validate.Axis,
+    batch_axis: _validate.Axis | None,
+    method: str,
+    out: npt.NDArray[Any] | None,
+    check_finite: bool,
+    threads: int | None,
+    warm_start: ProjectionInfo | None,
+    return_info: bool,
+    radius_name: str = "radius",
+) -> Any:
+    """See `normball.project_l1inf`."""
+    Y = _validate.array(Y)
+    axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
+    batch_shape = _shape(Y, ~batch) if batch else ()
+    value, values = _validate.radius(radius, batch_shape, radius_name)
+    if method not in METHODS:
+        _validate.unknown("method", method, tuple(METHODS))
+    count = _validate.thread_count(threads)
+    if out is not None:
+        _validate.output(out, Y)
+    if return_info or warm_start is not None:
+        shape = _shape(Y, axes)
+    old_theta = old_mu = theta = mu = None
+    if warm_start is not None:
+        old_theta, old_mu = _validate.warm_start(warm_start, shape, batch_shape)
+    if return_info:
+        theta, mu = np.zeros(max(math.prod(batch_shape), 1)), np.zeros(shape)
+
+    X = np.empty_like(Y, subok=False) if out is None else out
+    if Y.size == 0:
+        tally: tuple[int, int, float, int] | None = (0, 0, 0.0, 0)
+    else:
+        source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
+        target = X if _can_write(X, source) else np.empty_like(source)
+        tally = _core.project_l1inf(
+            source, target, _DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
+            theta, mu, old_theta, old_mu,
+        )  # fmt: skip
+        if tally is None:
+            _validate.not_finite(Y)
+        if target is not X:
+            X[...] = target
+    if not return_info:
+        return X
+    assert tally is not None and theta is not None and mu is not None
+    info = ProjectionInfo(
+        theta=theta.reshape(batch_shape) if batch else float(theta[0]),
+        mu=mu.astype(X.real.dtype.newbyteorder("=")),
+        clipped=tally[0],
+        kept=tally[1],
+        reads=tally[2],
+        order_steps=tally[3] if method == "inverse_total_order" else None,
+    )
+    return X, info
+
+
+def norms(
+    Y: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Sum of the group maxima and largest group sum, for each problem."""
+    Y = _validate.array(Y)
+    axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
+    shape = _shape(Y, ~batch) if batch else ()
+    l1inf, linf1 = np.zeros(shape), np.zeros(shape)
+    if Y.size:
+        source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
+        _core.norms(source, _DTYPES[Y.dtype.char], axes, batch, _validate.thread_count(threads), l1inf, linf1)
+    return l1inf, linf1
+
+
+def _shape(Y: npt.NDArray[Any], dropped: int) -> tuple[int, ...]:
+    return tuple(n for axis, n in enumerate(Y.shape) if not dropped >> axis & 1)
+
+
+def _is_plain(Y: npt.NDArray[Any]) -> bool:
+    """Whether the core can address `Y`: native byte order, aligned, strides in whole elements."""
+    if not (Y.dtype.isnative and Y.flags.aligned):
+        return False
+    return Y.flags.c_contiguous or not any(stride % Y.itemsize for stride in Y.strides)
+
+
+def _can_write(X: npt.NDArray[Any], source: npt.NDArray[Any]) -> bool:
+    """Whether the core can write `X` while it reads `source`: apart from it, or in the very same place."""
+    if not _is_plain(X):
+        return False
+    if X is source or not np.may_share_memory(X, source):
+        return True
+    return X.ctypes.data == source.ctypes.data and X.strides == source.strides

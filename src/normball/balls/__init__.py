@@ -1,0 +1,1 @@
+"""One file for each ball: its projection, its norm, its class."""

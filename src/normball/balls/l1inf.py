@@ -1,0 +1,177 @@
+r"""The l1,inf ball: matrices whose sum of group maxima is at most the radius.
+
+.. math:: \|Y\|_{1,\infty} = \sum_{g} \max_{i} |Y_{ig}|
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from normball._dispatch import backend_for
+from normball._info import ProjectionInfo
+from normball._validate import Axis
+
+__all__ = ["L1InfBall", "norm_l1inf", "norm_linf1", "project_l1inf", "prox_linf1"]
+
+
+def project_l1inf(
+    Y: Any,
+    radius: Any,
+    *,
+    axis: Axis = 0,
+    batch_axis: Axis | None = None,
+    method: str = "newton",
+    out: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    warm_start: ProjectionInfo | None = None,
+    return_info: bool = False,
+) -> Any:
+    r"""Project onto the l1,inf ball: the nearest array whose sum of group maxima is at most the radius.
+
+    Solves, exactly,
+
+    .. math:: \min_X \tfrac12 \|X - Y\|_F^2 \quad\text{subject to}\quad \sum_g \max_i |X_{ig}| \le \text{radius}.
+
+    Every group whose l1 norm is at most one number theta becomes zero; every other group is clipped at a cap of its
+    own, chosen such that it loses exactly theta in l1 norm.
+
+    Parameters
+    ----------
+    Y : array_like
+        float64, float32, float16 or complex (by modulus); integers are promoted to float64. Any strides; never
+        modified, unless it is also `out`.
+    radius : float or array_like
+        At least 0; infinity is allowed. With batch axes, anything that broadcasts to the batch shape.
+    axis : int or tuple of int
+        The axes that the maximum runs over, as in ``np.abs(Y).max(axis)``. What remains are the groups.
+    batch_axis : int or tuple of int, optional
+        Axes of independent problems.
+    method : {"newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"}
+        All are exact and agree to rounding; the default is the fastest.
+    out : ndarray, optional
+        Where to write, of the shape and dtype of the result. ``out=Y`` projects in place.
+    check_finite : bool
+        Raise for NaN and infinity. Without the check, a problem that holds any comes out as NaN.
+    threads : int, optional
+        At most this many; the result does not depend on it. By default ``NORMBALL_NUM_THREADS``, else
+        ``OMP_NUM_THREADS``, else all the CPUs that this process may use. Small arrays use one.
+    warm_start : ProjectionInfo, optional
+        The info of an earlier call on an array of the same shape. Only changes the speed.
+    return_info : bool
+        Return ``(X, info)``.
+
+    Returns
+    -------
+    ndarray
+        A new array of the shape and dtype of `Y`, or `out`.
+
+    Notes
+    -----
+    ``norm_l1inf(X) <= radius * (1 + 4 * eps)`` in the dtype of X; a point of the ball comes back bit for bit; the bits
+    are the same on every call and for any number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np, normball
+    >>> Y = np.array([[3.0, -0.5], [1.0, 0.5]])
+    >>> normball.project_l1inf(Y, 1.0)
+    array([[1., 0.],
+           [1., 0.]])
+    >>> X, info = normball.project_l1inf(Y, 2.0, return_info=True)
+    >>> X
+    array([[2., 0.],
+           [1., 0.]])
+    >>> info
+    ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=1.50)
+    """
+    return backend_for(Y).project_l1inf(
+        Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start, return_info
+    )
+
+
+def norm_l1inf(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
+    """Sum over the groups of the largest magnitude, in double precision.
+
+    Parameters are those of `project_l1inf`. An array of the batch shape with batch axes, else a float.
+
+    Examples
+    --------
+    >>> import normball
+    >>> normball.norm_l1inf([[3.0, -0.5], [1.0, 0.5]])
+    3.5
+    """
+    value = backend_for(Y).norms(Y, axis, batch_axis, threads)[0]
+    return value if batch_axis is not None else float(value)
+
+
+def norm_linf1(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
+    """Largest over the groups of the sum of the magnitudes, in double precision: the dual norm of `norm_l1inf`.
+
+    Parameters are those of `project_l1inf`. An array of the batch shape with batch axes, else a float.
+
+    Examples
+    --------
+    >>> import normball
+    >>> normball.norm_linf1([[3.0, -0.5], [1.0, 0.5]])
+    4.0
+    """
+    value = backend_for(Y).norms(Y, axis, batch_axis, threads)[1]
+    return value if batch_axis is not None else float(value)
+
+
+def prox_linf1(Y: Any, scale: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
+    r"""Proximal operator of ``scale * norm_linf1``.
+
+    Solves :math:`\min_X \tfrac12 \|X - Y\|_F^2 + \text{scale} \cdot \max_g \sum_i |X_{ig}|` through Moreau's identity:
+    what the projection onto the l1,inf ball of radius `scale` takes away.
+
+    Examples
+    --------
+    >>> import normball
+    >>> normball.prox_linf1([[3.0, -0.5], [1.0, 0.5]], 1.0)
+    array([[ 2. , -0.5],
+           [ 0. ,  0.5]])
+    """
+    backend = backend_for(Y)
+    X = backend.project_l1inf(Y, scale, axis, batch_axis, "newton", None, True, threads, None, False, "scale")
+    return np.subtract(Y, X, out=X)
+
+
+@dataclass(frozen=True)
+class L1InfBall:
+    """The set of arrays with ``norm_l1inf(Y, axis) <= radius``, as a value.
+
+    Examples
+    --------
+    >>> import normball
+    >>> ball = normball.L1InfBall(2.0)
+    >>> ball.norm([[3.0, -0.5], [1.0, 0.5]])
+    3.5
+    >>> ball.project([[3.0, -0.5], [1.0, 0.5]])
+    array([[2., 0.],
+           [1., 0.]])
+    """
+
+    radius: Any
+    axis: Axis = 0
+
+    def project(self, Y: Any, **options: Any) -> Any:
+        """Nearest point of the ball; options are those of `project_l1inf`."""
+        return project_l1inf(Y, self.radius, axis=self.axis, **options)
+
+    __call__ = project
+
+    def norm(self, Y: Any) -> Any:
+        """Norm that the ball bounds."""
+        return norm_l1inf(Y, self.axis)
+
+    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0) -> bool:
+        """Whether ``norm(Y) <= radius * (1 + rtol) + atol``; by default within four units of rounding of Y's dtype."""
+        if rtol is None:
+            dtype = np.asarray(Y).dtype
+            rtol = 4.0 * float(np.finfo(dtype if dtype.kind in "fc" else np.float64).eps)
+        return bool(self.norm(Y) <= self.radius * (1.0 + rtol) + atol)
