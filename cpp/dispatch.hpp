@@ -6,9 +6,10 @@
 namespace normball {
 
 // A row is n contiguous members of one group. A strip is `width` neighbouring groups, contiguous in memory, whose
-// members lie `stride` apart; its arrays (sums, counts, peaks, caps) are padded to a multiple of strip_padding.
+// members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
-// All magnitudes |y| are those of the members; thresholds are >= 0, so the zeros that pad a register never count.
+// Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums of floats are
+// taken in float over a few terms and then in double: their error stays near that of one rounding to float.
 template <class T>
 struct Kernels {
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
@@ -16,26 +17,24 @@ struct Kernels {
                       double* peaks);
     // Adds the sum and the number of the magnitudes above t.
     void (*row_above)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k);
-    // The same for the magnitudes above hi, and lists those in (lo, hi]; returns how many. `found` takes n + 16.
+    // The same, and moves `below` up to the greatest magnitude that is not above t, `above` down to the least that is.
+    void (*row_gap)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k, T* below, T* above);
+    // Adds the sum, in double throughout, and the number of the magnitudes above hi, and lists those in (lo, hi];
+    // returns how many. `found` takes n + lane_limit.
     std::int64_t (*row_collect)(const T* y, std::int64_t n, T lo, T hi, T* found, double* s, std::int64_t* k);
-    // Sum and number of the candidates above t, the least of them and the greatest of the others; `above` and `below`
-    // come in as what to say when there is none.
-    void (*window)(const T* candidates, std::int64_t n, T t, double* s, std::int64_t* k, T* below, T* above);
     // x = clamp(y, -cap, cap); a cap of 0 fills with zeros and does not read y.
     void (*row_clip)(const T* y, T* x, std::int64_t n, T cap, bool stream);
 
+    // Adds to the sums, and raises the peaks, of every group of the strip.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks);
-    void (*strip_above)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const T* t, double* s,
-                        T* k);
-    // Lists the magnitudes in (lo, hi] with their column; returns how many, or -1 when there are more than `room`.
-    std::int64_t (*strip_collect)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const T* lo,
-                                  const T* hi, double* s, T* k, T* found, std::int32_t* column, std::int64_t room);
+    // Copies `count` columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
+    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
+                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
+    // One row of members: x = clamp(y, -caps, caps).
     void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream);
 };
 
-inline constexpr std::int64_t strip_padding = 16;
-// Counts of a strip are kept in T: a float counts exactly to 2^24, so strips are cut into fewer rows than that.
-inline constexpr std::int64_t strip_max_rows = std::int64_t(1) << 23;
+inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
 
 struct InstructionSet {
     const char* name;

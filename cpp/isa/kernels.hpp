@@ -1,6 +1,6 @@
 // The passes of dispatch.hpp, written once in terms of Lanes and compiled for each instruction set.
 //
-// Rows keep several independent accumulators, since one addition waits four cycles for the one before. Strips keep the
+// Rows keep several independent accumulators, since an addition waits some cycles for the one before. Strips keep the
 // accumulators of a few registers of columns over a block of rows, because a load and a store of each accumulator for
 // each element would cost more than the element.
 #pragma once
@@ -16,27 +16,44 @@ inline int popcount(unsigned bits) { return __builtin_popcount(bits); }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
 
+// Sums of T that are folded into double before they have taken many terms.
+template <class T>
+struct Folded {
+    using L = Lanes<T>;
+    static constexpr int unroll = 4;
+    static constexpr int turns = 8;  // so many terms to each lane of an accumulator
+    static constexpr Index block = turns * unroll * L::width;
+
+    Sum<T> total;
+    // Calls term(register, accumulator) for all of y, folding after each block.
+    template <class Term>
+    void over(const T* y, Index n, Term term) {
+        constexpr Index W = L::width;
+        for (Index begin = 0; begin < n; begin += block) {
+            const Index end = n - begin < block ? n : begin + block;
+            typename L::Reg acc[unroll] = {L::all(0), L::all(0), L::all(0), L::all(0)};
+            Index i = begin;
+            for (; i + unroll * W <= end; i += unroll * W)
+                for (int u = 0; u < unroll; ++u) term(L::load(y + i + u * W), acc[u], u);
+            for (int u = 0; i < end; i += W, ++u)
+                term(end - i >= W ? L::load(y + i) : L::load_first(y + i, end - i), acc[u], u);
+            total.add(L::add(L::add(acc[0], acc[1]), L::add(acc[2], acc[3])));
+        }
+    }
+};
+
 template <class T>
 void row_stats(const T* y, Index n, Index stride, Index count, double* sums, double* peaks) {
     using L = Lanes<T>;
-    constexpr Index W = L::width;
     for (Index g = 0; g < count; ++g, y += stride) {
-        Sum<T> sum[4];
         typename L::Reg peak[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
-        Index i = 0;
-        for (; i + 4 * W <= n; i += 4 * W)
-            for (int u = 0; u < 4; ++u) {
-                const auto v = L::magnitude(L::load(y + i + u * W));
-                sum[u].add(v);
-                peak[u] = L::max(v, peak[u]);
-            }
-        for (int u = 0; i < n; i += W, ++u) {
-            const auto v = L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i));
-            sum[u].add(v);
+        Folded<T> sum;
+        sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int u) {
+            v = L::magnitude(v);
+            acc = L::add(acc, v);
             peak[u] = L::max(v, peak[u]);
-        }
-        sum[0].add(sum[1]), sum[2].add(sum[3]), sum[0].add(sum[2]);
-        sums[g] = sum[0].total();
+        });
+        sums[g] = sum.total.total();
         peaks[g] = static_cast<double>(L::max_lane(L::max(L::max(peak[0], peak[1]), L::max(peak[2], peak[3]))));
     }
 }
@@ -44,26 +61,39 @@ void row_stats(const T* y, Index n, Index stride, Index count, double* sums, dou
 template <class T>
 void row_above(const T* y, Index n, T t, double* s, Index* k) {
     using L = Lanes<T>;
-    constexpr Index W = L::width;
     const auto threshold = L::all(t);
-    Sum<T> sum[4];
-    Index count = 0, i = 0;
-    for (; i + 4 * W <= n; i += 4 * W)
-        for (int u = 0; u < 4; ++u) {
-            const auto v = L::magnitude(L::load(y + i + u * W));
-            const auto m = L::above(v, threshold);
-            sum[u].add_where(m, v);
-            count += popcount(L::bits(m));
-        }
-    for (int u = 0; i < n; i += W, ++u) {
-        const auto v = L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i));
+    Index count = 0;
+    Folded<T> sum;
+    sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int) {
+        v = L::magnitude(v);
         const auto m = L::above(v, threshold);
-        sum[u].add_where(m, v);
+        acc = L::add_where(m, acc, v);
         count += popcount(L::bits(m));
-    }
-    sum[0].add(sum[1]), sum[2].add(sum[3]), sum[0].add(sum[2]);
-    *s += sum[0].total();
+    });
+    *s += sum.total.total();
     *k += count;
+}
+
+template <class T>
+void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) {
+    using L = Lanes<T>;
+    const auto threshold = L::all(t), none_below = L::all(*below), none_above = L::all(*above);
+    auto greatest = none_below, least = none_above;
+    Index count = 0;
+    Folded<T> sum;
+    // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
+    sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int) {
+        v = L::magnitude(v);
+        const auto m = L::above(v, threshold);
+        acc = L::add_where(m, acc, v);
+        count += popcount(L::bits(m));
+        least = L::min(L::where(m, v, none_above), least);
+        greatest = L::max(L::where(m, none_below, v), greatest);
+    });
+    *s += sum.total.total();
+    *k += count;
+    *below = L::max_lane(greatest);
+    *above = L::min_lane(least);
 }
 
 template <class T>
@@ -94,29 +124,6 @@ Index row_collect(const T* y, Index n, T lo, T hi, T* found, double* s, Index* k
     *s += sum[0].total();
     *k += count;
     return to;
-}
-
-template <class T>
-void window(const T* candidates, Index n, T t, double* s, Index* k, T* below, T* above) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    const auto threshold = L::all(t), none_below = L::all(*below), none_above = L::all(*above);
-    auto greatest = none_below, least = none_above;
-    Sum<T> sum;
-    Index count = 0;
-    for (Index i = 0; i < n; i += W) {
-        // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
-        const auto v = n - i >= W ? L::load(candidates + i) : L::load_first(candidates + i, n - i);
-        const auto m = L::above(v, threshold);
-        sum.add_where(m, v);
-        count += popcount(L::bits(m));
-        least = L::min(L::where(m, v, none_above), least);
-        greatest = L::max(L::where(m, none_below, v), greatest);
-    }
-    *s += sum.total();
-    *k += count;
-    *below = L::max_lane(greatest);
-    *above = L::min_lane(least);
 }
 
 // How many elements come before the first address at which a register may be streamed.
@@ -162,113 +169,86 @@ void row_clip(const T* y, T* x, Index n, T cap, bool stream) {
 
 // ---- strips -------------------------------------------------------------------------------------------------------
 
-// Registers of columns whose accumulators are held together, and rows for which they are held. Sixteen architectural
-// registers (AVX2, SSE2) hold half of what thirty-two do.
-#if defined(__AVX512F__) || defined(__aarch64__)
+// Registers of columns whose accumulators are held together, and the rows for which they are held: sums of T take so
+// many terms before they are folded into double. More rows at once would be more streams than the hardware prefetches.
 inline constexpr int strip_registers = 4;
-#else
-inline constexpr int strip_registers = 2;
-#endif
-inline constexpr Index strip_rows = 16;
+inline constexpr Index strip_rows = 8;
 
-// Calls body<registers>(first row, rows, first column, columns in the last register) over the strip.
-template <class T, class Body>
-void over_strip(Index n, Index width, Body body) {
-    constexpr Index W = Lanes<T>::width, V = strip_registers;
-    for (Index r = 0; r < n; r += strip_rows) {
-        const Index rows = n - r < strip_rows ? n - r : strip_rows;
-        Index c = 0;
-        for (; c + V * W <= width; c += V * W) body.template operator()<strip_registers, false>(r, rows, c, W);
-        for (; c + W <= width; c += W) body.template operator()<1, false>(r, rows, c, W);
-        if (c < width) body.template operator()<1, true>(r, rows, c, width - c);
-    }
-}
-
-template <class T, bool Partial>
-typename Lanes<T>::Reg load_magnitude(const T* p, Index n) {
+template <class T, int V, bool Partial>
+void strip_stats_block(const T* y, Index stride, Index rows, Index last, double* sums, T* peaks) {
     using L = Lanes<T>;
-    if constexpr (Partial)
-        return L::magnitude(L::load_first(p, n));
-    else
-        return L::magnitude(L::load(p));
+    constexpr Index W = L::width;
+    typename L::Reg sum[V], peak[V];
+    for (int v = 0; v < V; ++v) sum[v] = L::all(0), peak[v] = L::load(peaks + v * W);
+    for (Index i = 0; i < rows; ++i, y += stride)
+        for (int v = 0; v < V; ++v) {
+            const auto x = L::magnitude(Partial ? L::load_first(y + v * W, last) : L::load(y + v * W));
+            sum[v] = L::add(sum[v], x);
+            peak[v] = L::max(x, peak[v]);
+        }
+    for (int v = 0; v < V; ++v) {
+        auto total = Sum<T>::load(sums + v * W);
+        total.add(sum[v]);
+        total.store(sums + v * W);
+        L::store(peaks + v * W, peak[v]);
+    }
 }
 
 template <class T>
 void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T* peaks) {
+    constexpr Index W = Lanes<T>::width, V = strip_registers;
+    for (Index r = 0; r < n; r += strip_rows) {
+        const Index rows = n - r < strip_rows ? n - r : strip_rows;
+        const T* block = y + r * stride;
+        Index c = 0;
+        for (; c + V * W <= width; c += V * W)
+            strip_stats_block<T, V, false>(block + c, stride, rows, W, sums + c, peaks + c);
+        for (; c + W <= width; c += W)
+            strip_stats_block<T, 1, false>(block + c, stride, rows, W, sums + c, peaks + c);
+        if (c < width) strip_stats_block<T, 1, true>(block + c, stride, rows, width - c, sums + c, peaks + c);
+    }
+}
+
+// Rounds of perfect shuffles turn the rows of a square of registers into its columns.
+template <class T>
+void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
     using L = Lanes<T>;
-    constexpr Index W = L::width;
-    over_strip<T>(n, width, [=]<int V, bool Partial>(Index r, Index rows, Index c, Index last) {
-        Sum<T> sum[V];
-        typename L::Reg peak[V];
-        for (int v = 0; v < V; ++v) sum[v] = Sum<T>::load(sums + c + v * W), peak[v] = L::load(peaks + c + v * W);
-        const T* row = y + r * stride + c;
-        for (Index i = 0; i < rows; ++i, row += stride)
-            for (int v = 0; v < V; ++v) {
-                const auto x = load_magnitude<T, Partial>(row + v * W, last);
-                sum[v].add(x);
-                peak[v] = L::max(x, peak[v]);
-            }
-        for (int v = 0; v < V; ++v) sum[v].store(sums + c + v * W), L::store(peaks + c + v * W, peak[v]);
-    });
+    constexpr int W = L::width;
+    for (int round = 1; round < W; round *= 2) {
+        typename L::Reg next[W];
+        for (int i = 0; i < W / 2; ++i) {
+            next[2 * i] = L::zip_low(square[i], square[i + W / 2]);
+            next[2 * i + 1] = L::zip_high(square[i], square[i + W / 2]);
+        }
+        for (int i = 0; i < W; ++i) square[i] = next[i];
+    }
 }
 
 template <class T>
-void strip_above(const T* y, Index stride, Index n, Index width, const T* t, double* s, T* k) {
+void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
+                  Index row_stride) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
-    over_strip<T>(n, width, [=]<int V, bool Partial>(Index r, Index rows, Index c, Index last) {
-        Sum<T> sum[V];
-        typename L::Reg count[V], threshold[V];
-        for (int v = 0; v < V; ++v) {
-            sum[v] = Sum<T>::load(s + c + v * W);
-            count[v] = L::load(k + c + v * W);
-            threshold[v] = L::load(t + c + v * W);
-        }
-        const T* row = y + r * stride + c;
-        for (Index i = 0; i < rows; ++i, row += stride)
-            for (int v = 0; v < V; ++v) {
-                const auto x = load_magnitude<T, Partial>(row + v * W, last);
-                const auto m = L::above(x, threshold[v]);
-                sum[v].add_where(m, x);
-                count[v] = L::add_one_where(m, count[v]);
+    for (Index r = 0; r < n; r += W) {
+        const Index height = n - r < W ? n - r : W;
+        const T* block = y + r * stride;
+        const Index ahead = r + 4 * W <= n ? 3 * W * stride : 0;
+        for (Index first = 0, next = 0; first < count; first = next) {
+            const Index base = columns[first] / W * W;
+            for (next = first; next < count && columns[next] < base + W; ++next) {}
+            for (Index i = 0; i < height; ++i) __builtin_prefetch(block + i * stride + base + ahead);
+            // A whole register of columns is turned at once where enough of them are wanted.
+            if (4 * (next - first) >= W && base + W <= width && height == W) {
+                typename L::Reg square[W];
+                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + base);
+                transpose<T>(square);
+                for (Index j = first; j < next; ++j) L::store(rows + j * row_stride + r, square[columns[j] - base]);
+            } else {
+                for (Index j = first; j < next; ++j)
+                    for (Index i = 0; i < height; ++i) rows[j * row_stride + r + i] = block[i * stride + columns[j]];
             }
-        for (int v = 0; v < V; ++v) sum[v].store(s + c + v * W), L::store(k + c + v * W, count[v]);
-    });
-}
-
-template <class T>
-Index strip_collect(const T* y, Index stride, Index n, Index width, const T* lo, const T* hi, double* s, T* k,
-                    T* found, std::int32_t* column, Index room) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    Index to = 0;
-    bool full = false;
-    over_strip<T>(n, width, [&]<int V, bool Partial>(Index r, Index rows, Index c, Index last) {
-        if (full || (full = to + V * W * rows > room)) return;
-        Sum<T> sum[V];
-        typename L::Reg count[V], low[V], high[V];
-        for (int v = 0; v < V; ++v) {
-            sum[v] = Sum<T>::load(s + c + v * W);
-            count[v] = L::load(k + c + v * W);
-            low[v] = L::load(lo + c + v * W), high[v] = L::load(hi + c + v * W);
         }
-        const T* row = y + r * stride + c;
-        for (Index i = 0; i < rows; ++i, row += stride)
-            for (int v = 0; v < V; ++v) {
-                const auto x = load_magnitude<T, Partial>(row + v * W, last);
-                const auto m = L::above(x, high[v]);
-                sum[v].add_where(m, x);
-                count[v] = L::add_one_where(m, count[v]);
-                for (unsigned b = L::bits(L::and_not(L::above(x, low[v]), m)); b != 0; b &= b - 1, ++to) {
-                    const int lane = __builtin_ctz(b);
-                    const T value = row[v * W + lane];
-                    found[to] = value < T(0) ? -value : value;
-                    column[to] = static_cast<std::int32_t>(c + v * W + lane);
-                }
-            }
-        for (int v = 0; v < V; ++v) sum[v].store(s + c + v * W), L::store(k + c + v * W, count[v]);
-    });
-    return full ? -1 : to;
+    }
 }
 
 template <class T, bool Stream>
@@ -297,8 +277,8 @@ void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream) {
 
 template <class T>
 Kernels<T> table() {
-    return {row_stats<T>,   row_above<T>,   row_collect<T>,   window<T>,    row_clip<T>,
-            strip_stats<T>, strip_above<T>, strip_collect<T>, strip_clip<T>};
+    return {row_stats<T>, row_above<T>,   row_gap<T>,      row_collect<T>,
+            row_clip<T>,  strip_stats<T>, strip_gather<T>, strip_clip<T>};
 }
 
 }  // namespace normball::NORMBALL_ISA

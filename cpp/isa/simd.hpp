@@ -33,16 +33,23 @@ struct Lanes<double> {
     static void stream(double* p, Reg v) { _mm512_stream_pd(p, v); }
     static Reg all(double x) { return _mm512_set1_pd(x); }
     static Reg magnitude(Reg v) { return _mm512_abs_pd(v); }
+    static Reg add(Reg a, Reg b) { return _mm512_add_pd(a, b); }
+    static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_pd(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_pd(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_pd(a, b); }
     static Reg minus(Reg v) { return _mm512_sub_pd(_mm512_setzero_pd(), v); }
     static Mask above(Reg a, Reg b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
-    static Reg add_one_where(Mask m, Reg v) { return _mm512_mask_add_pd(v, m, v, _mm512_set1_pd(1.0)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_pd(b, m, a); }
     // The compressing store is microcoded on some chips; compressing in a register is fast on all of them.
     static void compress(double* p, Mask m, Reg v) { _mm512_storeu_pd(p, _mm512_maskz_compress_pd(m, v)); }
+    static Reg zip_low(Reg a, Reg b) {
+        return _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
+    }
+    static Reg zip_high(Reg a, Reg b) {
+        return _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
+    }
     static double max_lane(Reg v) { return _mm512_reduce_max_pd(v); }
     static double min_lane(Reg v) { return _mm512_reduce_min_pd(v); }
 };
@@ -60,15 +67,24 @@ struct Lanes<float> {
     static void stream(float* p, Reg v) { _mm512_stream_ps(p, v); }
     static Reg all(float x) { return _mm512_set1_ps(x); }
     static Reg magnitude(Reg v) { return _mm512_abs_ps(v); }
+    static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
+    static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_ps(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
     static Reg minus(Reg v) { return _mm512_sub_ps(_mm512_setzero_ps(), v); }
     static Mask above(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
-    static Reg add_one_where(Mask m, Reg v) { return _mm512_mask_add_ps(v, m, v, _mm512_set1_ps(1.0f)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_ps(b, m, a); }
     static void compress(float* p, Mask m, Reg v) { _mm512_storeu_ps(p, _mm512_maskz_compress_ps(m, v)); }
+    static Reg zip_low(Reg a, Reg b) {
+        return _mm512_permutex2var_ps(
+            a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
+    }
+    static Reg zip_high(Reg a, Reg b) {
+        return _mm512_permutex2var_ps(
+            a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
+    }
     static float max_lane(Reg v) { return _mm512_reduce_max_ps(v); }
     static float min_lane(Reg v) { return _mm512_reduce_min_ps(v); }
 };
@@ -132,17 +148,24 @@ struct Lanes<double> {
     static void stream(double* p, Reg v) { _mm256_stream_pd(p, v); }
     static Reg all(double x) { return _mm256_set1_pd(x); }
     static Reg magnitude(Reg v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+    static Reg add(Reg a, Reg b) { return _mm256_add_pd(a, b); }
+    static Reg add_where(Mask m, Reg a, Reg b) { return _mm256_add_pd(a, _mm256_and_pd(m, b)); }
     static Reg max(Reg a, Reg b) { return _mm256_max_pd(a, b); }
     static Reg min(Reg a, Reg b) { return _mm256_min_pd(a, b); }
     static Reg minus(Reg v) { return _mm256_sub_pd(_mm256_setzero_pd(), v); }
     static Mask above(Reg a, Reg b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
-    static Reg add_one_where(Mask m, Reg v) { return _mm256_add_pd(v, _mm256_and_pd(m, _mm256_set1_pd(1.0))); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
     static void compress(double* p, Mask m, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits(m)]));
         _mm256_storeu_ps(reinterpret_cast<float*>(p), _mm256_permutevar8x32_ps(_mm256_castpd_ps(v), order));
+    }
+    static Reg zip_low(Reg a, Reg b) {
+        return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20);
+    }
+    static Reg zip_high(Reg a, Reg b) {
+        return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31);
     }
     static double max_lane(Reg v) {
         const __m128d h = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
@@ -169,17 +192,24 @@ struct Lanes<float> {
     static void stream(float* p, Reg v) { _mm256_stream_ps(p, v); }
     static Reg all(float x) { return _mm256_set1_ps(x); }
     static Reg magnitude(Reg v) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), v); }
+    static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
+    static Reg add_where(Mask m, Reg a, Reg b) { return _mm256_add_ps(a, _mm256_and_ps(m, b)); }
     static Reg max(Reg a, Reg b) { return _mm256_max_ps(a, b); }
     static Reg min(Reg a, Reg b) { return _mm256_min_ps(a, b); }
     static Reg minus(Reg v) { return _mm256_sub_ps(_mm256_setzero_ps(), v); }
     static Mask above(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
-    static Reg add_one_where(Mask m, Reg v) { return _mm256_add_ps(v, _mm256_and_ps(m, _mm256_set1_ps(1.0f))); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
     static void compress(float* p, Mask m, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits(m)]));
         _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(v, order));
+    }
+    static Reg zip_low(Reg a, Reg b) {
+        return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
+    }
+    static Reg zip_high(Reg a, Reg b) {
+        return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
     }
     static float max_lane(Reg v) {
         __m128 h = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
@@ -275,6 +305,8 @@ struct Lanes {
     static Reg where(Mask m, Reg a, Reg b) {
         return reinterpret_cast<Reg>((m & reinterpret_cast<Mask>(a)) | (~m & reinterpret_cast<Mask>(b)));
     }
+    static Reg add(Reg a, Reg b) { return a + b; }
+    static Reg add_where(Mask m, Reg a, Reg b) { return a + where(m, b, Reg{}); }
     static Reg max(Reg a, Reg b) { return where(a > b, a, b); }
     static Reg min(Reg a, Reg b) { return where(a < b, a, b); }
     static Reg minus(Reg v) { return -v; }
@@ -285,9 +317,19 @@ struct Lanes {
         for (int i = 0; i < width; ++i) out |= static_cast<unsigned>(m[i] & 1) << i;
         return out;
     }
-    static Reg add_one_where(Mask m, Reg v) { return v + where(m, all(T(1)), Reg{}); }
     static void compress(T* p, Mask m, Reg v) {
         for (int i = 0, to = 0; i < width; to += static_cast<int>(m[i] & 1), ++i) p[to] = v[i];
+    }
+    // The even lanes come from the first half of a and b, side by side, and so on.
+    static Reg zip_low(Reg a, Reg b) {
+        Reg v;
+        for (int i = 0; i < width; ++i) v[i] = i % 2 == 0 ? a[i / 2] : b[i / 2];
+        return v;
+    }
+    static Reg zip_high(Reg a, Reg b) {
+        Reg v;
+        for (int i = 0; i < width; ++i) v[i] = i % 2 == 0 ? a[width / 2 + i / 2] : b[width / 2 + i / 2];
+        return v;
     }
     static T max_lane(Reg v) {
         T out = v[0];

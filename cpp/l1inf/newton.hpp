@@ -117,7 +117,7 @@ private:
         const double size = static_cast<double>(count);
         const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
         const double error = std::sqrt(variance * size) / slope;
-        Aim aim{found.theta, spread_errors * error, mean / active, nullptr};
+        Aim aim{found.theta, spread_errors * error, mean / active, nullptr, active / size};
         if (warm_start != nullptr) {
             aim.caps = warm_start->mu.data();
             if (std::fabs(warm_start->theta - aim.theta) <= aim.spread) aim.theta = warm_start->theta, aim.spread /= 4.0;
@@ -132,26 +132,23 @@ private:
         const double ceiling = std::nextafter(*std::max_element(sums_.begin(), sums_.end()), 0.0);
         theta_ = std::min(aim ? aim->theta : two_line_bound(), ceiling);
         double spread = aim ? aim->spread : 0.0;
-        double covered = aim ? std::max(aim->theta - aim->spread, 0.0) : infinity;  // all sums above it have a record
+        double covered = aim ? std::max(aim->theta - aim->spread, 0.0) : infinity;  // all sums above it have a line
         // A Newton step from anywhere lands left of theta*; only the estimate may lie right of it.
-        bool bound = !aim;
-        for (;;) {
+        std::int64_t active = -1;  // lines that theta is the root of
+        for (bool bound = !aim;; bound = true) {
             if (theta_ < covered) {
                 const double wanted = std::max(theta_ - spread, 0.0);
-                add_records(wanted, covered);
+                add_lines(wanted, covered);
                 covered = wanted;
             }
-            bool changed = move_lines();
-            changed = read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr}) || changed;
-            if (!changed) return;
-            const double next = std::min(solve_lines(), ceiling);
-            if (bound && next <= theta_) {  // theta has arrived up to rounding; let each group arrive too
-                polish();
-                return;
-            }
+            Totals totals = move_lines();
+            if (totals.stale) read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr, 0.0}, totals);
+            if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
+            active = totals.active;
+            const double next = std::clamp((totals.mean - radius_) / totals.weight, 0.0, ceiling);
+            if (bound && next <= theta_) return polish();  // arrived, up to rounding
             spread = 2.0 * std::fabs(next - theta_);
-            theta_ = std::max(next, 0.0);
-            bound = true;
+            theta_ = next;
         }
     }
 
@@ -171,78 +168,93 @@ private:
         }
     }
 
-    void add_records(double from, double to) {
+    void add_lines(double from, double to) {
         for (std::int64_t g = 0; g < reader_.groups(); ++g) {
             const auto u = static_cast<std::size_t>(g);
-            if (!(sums_[u] > from && sums_[u] <= to)) continue;
-            chunk_of(g).records.push_back(Record::unread(g, sums_[u], peaks_[u]));
+            if (sums_[u] > from && sums_[u] <= to) chunk_of(g).add(g, sums_[u], peaks_[u]);
         }
     }
 
-    // Brings every line to the current theta, from the window where there is one; marks the records that must be read.
-    bool move_lines() {
-        bool changed = false;
-        for (Chunk<T>& chunk : chunks_)
-            for (Record& r : chunk.records) {
-                if (r.sum <= theta_ || r.k == 0.0) continue;
-                const double cap = r.cap(theta_);
-                if (r.in_gap(cap)) continue;
-                r.stale = !r.in_window(cap);
-                if (r.stale) continue;
-                const double k = r.k;
-                chunk.evaluate(r, cap);
-                changed = changed || r.k != k;
-            }
-        return changed;
+    // Sums over the lines of the groups that are non-zero at theta.
+    struct Totals {
+        double mean = 0.0, weight = 0.0;
+        std::int64_t active = 0;
+        bool changed = false;  // some line is not the one it was
+        bool stale = false;    // some line must be read again
+    };
+
+    // Brings every line to the current theta, from the window where there is one; lists those that must be read.
+    Totals move_lines() {
+        Totals all;
+        for (Chunk<T>& chunk : chunks_) {
+            const Totals part = move_lines(chunk);
+            all.mean += part.mean, all.weight += part.weight, all.active += part.active;
+            all.changed |= part.changed, all.stale |= part.stale;
+        }
+        return all;
     }
 
-    bool read_stale(const Aim& aim) {
-        std::vector<std::int64_t> stale;
-        for (std::size_t c = 0; c < chunks_.size(); ++c) {
-            bool any = false;
-            for (Record& r : chunks_[c].records) {
-                r.stale = (r.stale || r.k == 0.0) && r.sum > theta_;
-                any = any || r.stale;
+    Totals move_lines(Chunk<T>& chunk) {
+        Totals totals;
+        chunk.stale.clear();
+        for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
+            Line& line = chunk.lines[i];
+            if (line.sum <= theta_) continue;
+            ++totals.active;
+            const double cap = line.cap(theta_);
+            if (!line.holds(cap)) {
+                if (line.read() && chunk.windows[i].holds(cap)) {
+                    const double weight = line.weight;
+                    chunk.evaluate(i, cap);
+                    totals.changed |= line.weight != weight;
+                } else {
+                    chunk.stale.push_back(static_cast<std::int64_t>(i));
+                    continue;
+                }
             }
-            if (any) stale.push_back(static_cast<std::int64_t>(c));
+            totals.mean += line.mean, totals.weight += line.weight;
         }
-        std::vector<char> changed(stale.size());
-        team_.run(static_cast<std::int64_t>(stale.size()), [&](std::int64_t i) {
-            const std::int64_t c = stale[static_cast<std::size_t>(i)];
+        totals.stale = !chunk.stale.empty();
+        return totals;
+    }
+
+    void read_stale(const Aim& aim, Totals& totals) {
+        std::vector<std::int64_t> todo;
+        for (std::size_t c = 0; c < chunks_.size(); ++c)
+            if (!chunks_[c].stale.empty()) todo.push_back(static_cast<std::int64_t>(c));
+        std::vector<Totals> parts(todo.size());
+        team_.run(static_cast<std::int64_t>(todo.size()), [&](std::int64_t t) {
+            const std::int64_t c = todo[static_cast<std::size_t>(t)];
             Chunk<T>& chunk = chunks_[static_cast<std::size_t>(c)];
-            std::vector<double> k;
-            for (const Record& r : chunk.records) k.push_back(r.k);
+            Totals& part = parts[static_cast<std::size_t>(t)];
+            std::vector<double> weights;
+            for (const std::int64_t i : chunk.stale) weights.push_back(chunk.lines[static_cast<std::size_t>(i)].weight);
+            const std::vector<std::int64_t> stale = chunk.stale;  // the reader may sort its own
             reader_.refresh(c, aim, chunk);
-            for (std::size_t j = 0; j < k.size(); ++j)
-                if (chunk.records[j].k != k[j]) changed[static_cast<std::size_t>(i)] = 1;
+            for (std::size_t j = 0; j < stale.size(); ++j) {
+                const Line& line = chunk.lines[static_cast<std::size_t>(stale[j])];
+                part.mean += line.mean, part.weight += line.weight;
+                part.changed |= line.weight != weights[j];
+            }
         });
-        return std::find(changed.begin(), changed.end(), 1) != changed.end();
-    }
-
-    double solve_lines() const {
-        double value = -radius_, slope = 0.0;
-        for (const Chunk<T>& chunk : chunks_) {
-            double s = 0.0, w = 0.0;
-            for (const Record& r : chunk.records)
-                if (r.sum > theta_) s += r.s / r.k, w += 1.0 / r.k;
-            value += s, slope += w;
+        for (const Totals& part : parts) {
+            totals.mean += part.mean, totals.weight += part.weight;
+            totals.changed |= part.changed;
         }
-        return value / slope;
     }
 
     // Newton steps on each cap alone, theta fixed: the caps only go up and k only down, so it ends.
     void polish() {
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (Chunk<T>& chunk : chunks_)
-                for (Record& r : chunk.records) {
-                    const double cap = r.sum > theta_ ? r.cap(theta_) : 0.0;
-                    if (r.sum <= theta_ || r.in_gap(cap) || !r.in_window(cap)) continue;
-                    const double k = r.k;
-                    chunk.evaluate(r, cap);
-                    moved = moved || r.k < k;
+        for (Chunk<T>& chunk : chunks_)
+            for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
+                Line& line = chunk.lines[i];
+                for (bool moved = line.sum > theta_; moved;) {
+                    const double cap = line.cap(theta_), weight = line.weight;
+                    moved = !line.holds(cap) && chunk.windows[i].holds(cap);
+                    if (moved) chunk.evaluate(i, cap);
+                    moved = moved && line.weight > weight;
                 }
-        }
+            }
     }
 
     void report(Solution& solution) const {
@@ -252,10 +264,12 @@ private:
         double reads = 0.0;
         for (const Chunk<T>& chunk : chunks_) {
             reads += chunk.reads;
-            for (const Record& r : chunk.records) {
-                if (!(r.sum > theta_)) continue;
-                solution.mu[static_cast<std::size_t>(r.group)] = r.cap(theta_);
-                solution.clipped[static_cast<std::size_t>(r.group)] = static_cast<std::int64_t>(r.k);
+            for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
+                const Line& line = chunk.lines[i];
+                if (line.sum <= theta_) continue;
+                const auto g = static_cast<std::size_t>(chunk.windows[i].group);
+                solution.mu[g] = line.cap(theta_);
+                solution.clipped[g] = std::llround(1.0 / line.weight);
             }
         }
         solution.reads = reads / static_cast<double>(reader_.groups() * reader_.members());

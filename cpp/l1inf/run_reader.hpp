@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "l1inf/records.hpp"
+#include "view.hpp"
 
 namespace normball {
 
@@ -30,31 +31,27 @@ public:
     std::int64_t chunks() const { return (groups() + per_chunk_ - 1) / per_chunk_; }
     std::int64_t chunk_of(std::int64_t group) const { return group / per_chunk_; }
 
-    // Sums and peaks of the chunk's groups, and a record for each whose sum is above the aim.
+    // Sums and peaks of the chunk's groups, and a line for each whose sum is above the aim.
     void first_read(std::int64_t c, const Aim* aim, double* sums, double* peaks, Chunk<T>& chunk) const {
         const std::int64_t begin = c * per_chunk_, end = std::min(begin + per_chunk_, groups());
+        const std::int64_t batch = std::max<std::int64_t>(1, batch_elements / members());
         chunk.reads += static_cast<double>((end - begin) * members());
-        Aim here = aim != nullptr ? *aim : Aim{};
-        for (std::int64_t g = begin; g < end; ++g) {
-            double sum = 0.0, peak = 0.0;
-            runs(g, [&](const T* y, std::int64_t n) {
-                double s = 0.0, p = 0.0;
-                kernel_.row_stats(y, n, 0, 1, &s, &p);
-                sum += s, peak = std::max(peak, p);
-            });
-            sums[g] = sum, peaks[g] = peak;
-            if (aim == nullptr || !here.reaches(sum)) continue;
-            chunk.records.push_back(Record::unread(g, sum, peak));
-            here.cap = settle(chunk.records.back(), here, chunk);  // where the neighbour starts
+        double start = aim != nullptr ? aim->cap : 0.0;
+        for (std::int64_t from = begin; from < end; from += batch) {
+            const std::int64_t to = std::min(from + batch, end);
+            stats(from, to, sums, peaks);
+            for (std::int64_t g = from; aim != nullptr && g < to; ++g)
+                if (aim->reaches(sums[g]))  // each group starts from its neighbour's cap
+                    start = find_cap(chunk, chunk.add(g, sums[g], peaks[g]), *aim, aim->caps ? aim->start(g) : start);
         }
     }
 
-    // Reads the stale records again.
+    // Reads the stale lines again.
     void refresh(std::int64_t, const Aim& aim, Chunk<T>& chunk) const {
-        for (Record& r : chunk.records) {
-            if (!r.stale) continue;
-            chunk.reads += static_cast<double>(members());
-            settle(r, aim, chunk);
+        chunk.reads += static_cast<double>(static_cast<std::int64_t>(chunk.stale.size()) * members());
+        for (const std::int64_t i : chunk.stale) {
+            const Line& line = chunk.lines[static_cast<std::size_t>(i)];
+            find_cap(chunk, static_cast<std::size_t>(i), aim, line.read() ? line.cap(aim.theta) : aim.cap);
         }
     }
 
@@ -69,7 +66,8 @@ public:
 
 private:
     static constexpr std::int64_t chunk_elements = std::int64_t(1) << 17;
-    static constexpr std::int64_t pack_elements = 1024;  // 8 KB: a quarter of the first cache
+    static constexpr std::int64_t batch_elements = 4096;  // read together, and still in the first cache afterwards
+    static constexpr std::int64_t pack_elements = 1024;
 
     template <class F>
     void runs(std::int64_t g, F f) const {
@@ -87,45 +85,32 @@ private:
         }
     }
 
-    // Newton steps on the cap of one group, then its window. Returns the cap.
-    double settle(Record& r, const Aim& aim, Chunk<T>& chunk) const {
-        double cap = aim.start(r);
-        for (bool first = true, settled = false; !settled; first = false) {
-            double s = 0.0;
-            std::int64_t k = 0;
-            const T t = round_down<T>(cap);
-            runs(r.group, [&](const T* y, std::int64_t n) { kernel_.row_above(y, n, t, &s, &k); });
-            settled = r.step<T>(s, static_cast<double>(k), members(), aim, first, cap);
+    void stats(std::int64_t from, std::int64_t to, double* sums, double* peaks) const {
+        const Kernels<T>& kernel = kernels<T>();
+        if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
+            const std::int64_t stride = view_.group.inner().stride.in;
+            const T* first = static_cast<const T*>(view_.in) + from * stride;
+            return kernel.row_stats(first, members(), stride, to - from, sums + from, peaks + from);
         }
-        r.close_window();
-        if (aim.spread > 0.0) open_window(r, cap, half_window<T>(cap, r.k, aim.spread), chunk);
-        return cap;
+        for (std::int64_t g = from; g < to; ++g) {
+            sums[g] = peaks[g] = 0.0;
+            runs(g, [&](const T* y, std::int64_t n) {
+                double s = 0.0, p = 0.0;
+                kernel.row_stats(y, n, 0, 1, &s, &p);
+                sums[g] += s, peaks[g] = std::max(peaks[g], p);
+            });
+        }
     }
 
-    void open_window(Record& r, double cap, double half, Chunk<T>& chunk) const {
-        const T lo = round_down<T>(std::max(cap - half, 0.0)), hi = round_down<T>(cap + half);
-        const std::int64_t first = chunk.candidates.size(), limit = candidate_limit(per_chunk_ * members());
-        double s = 0.0;
-        std::int64_t k = 0;
-        bool fits = true;
-        runs(r.group, [&](const T* y, std::int64_t n) {
-            for (std::int64_t i = 0; fits && i < n; i += pack_elements) {
-                const std::int64_t piece = std::min(pack_elements, n - i);
-                T* found = chunk.candidates.room(piece + strip_padding, limit);
-                fits = found != nullptr;
-                if (fits) chunk.candidates.keep(kernel_.row_collect(y + i, piece, lo, hi, found, &s, &k));
-            }
-        });
-        if (!fits) return chunk.candidates.drop_from(first);
-        r.first = first, r.count = chunk.candidates.size() - first;
-        r.s_hi = s, r.k_hi = static_cast<double>(k), r.lo = static_cast<double>(lo), r.hi = static_cast<double>(hi);
-        chunk.evaluate(r, cap);
+    double find_cap(Chunk<T>& chunk, std::size_t i, const Aim& aim, double start) const {
+        const std::int64_t group = chunk.windows[i].group;
+        return settle(chunk, i, aim, start, members(), candidate_limit(per_chunk_ * members()),
+                      [&](auto f) { runs(group, f); });
     }
 
     const View& view_;
     double scale_;
     std::int64_t per_chunk_;
-    const Kernels<T>& kernel_ = kernels<T>();
 };
 
 }  // namespace normball

@@ -1,16 +1,17 @@
 // Reads a matrix many neighbouring groups at a time: the groups lie side by side, their members far apart.
 //
-// A chunk is a strip of groups, small enough that every read of it after the first comes from the cache.
+// A chunk is a strip of groups. Its sums come from one pass along the rows; the groups that may be non-zero are then
+// turned into contiguous rows, a few at a time, while the strip is still in the last cache.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
 #include "l1inf/records.hpp"
+#include "view.hpp"
 
 namespace normball {
 
@@ -19,17 +20,19 @@ class StripReader {
 public:
     using T = Element;
 
-    // A strip counts in T, and a float counts exactly only to 2^24.
+    // Few and very long groups would not leave room to turn some of them.
     static bool can_read(const View& view) {
         return view.group.inner().stride.in == 1 && view.group.inner().extent >= 8 &&
-               view.members() <= std::int64_t(1) << 24;
+               (view.groups() >= 4 * turned_at_once || view.size() <= std::int64_t(1) << 20);
     }
 
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
-        constexpr std::int64_t granule = 256 / static_cast<std::int64_t>(sizeof(T));
+        constexpr std::int64_t granule = 512 / static_cast<std::int64_t>(sizeof(T));
         const std::int64_t fit = strip_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
-        width_ = std::clamp(fit / granule * granule, granule, 16 * granule);
+        width_ = std::clamp(fit / granule * granule, granule, 32 * granule);
         per_line_ = (line_ + width_ - 1) / width_;
+        const std::int64_t turned = scratch_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
+        batch_ = std::clamp(turned / turned_at_once * turned_at_once, turned_at_once, width_);
     }
 
     std::int64_t groups() const { return view_.groups(); }
@@ -37,29 +40,33 @@ public:
     std::int64_t chunks() const { return groups() / line_ * per_line_; }
     std::int64_t chunk_of(std::int64_t group) const { return group / line_ * per_line_ + group % line_ / width_; }
 
-    // Sums and peaks of the chunk's groups, and a record for each whose sum is above the aim.
+    // Sums and peaks of the chunk's groups, and a line for each whose sum is above the aim.
     void first_read(std::int64_t c, const Aim* aim, double* sums, double* peaks, Chunk<T>& chunk) const {
         const Strip strip = strip_of(c);
-        std::vector<double> sum(strip.padded());
-        std::vector<T> peak(strip.padded());
-        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-            kernel_.strip_stats(y, stride, n, strip.width, sum.data(), peak.data());
+        std::vector<double> sum(static_cast<std::size_t>(strip.width + lane_limit));
+        std::vector<T> peak(static_cast<std::size_t>(strip.width + lane_limit));
+        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t) {
+            kernels<T>().strip_stats(y, stride, n, strip.width, sum.data(), peak.data());
         });
         chunk.reads += static_cast<double>(strip.width * members());
         for (std::int64_t i = 0; i < strip.width; ++i) {
             const std::int64_t g = strip.group + i;
             sums[g] = sum[static_cast<std::size_t>(i)];
             peaks[g] = static_cast<double>(peak[static_cast<std::size_t>(i)]);
-            if (aim != nullptr && aim->reaches(sums[g])) chunk.records.push_back(Record::unread(g, sums[g], peaks[g]));
+            if (aim != nullptr && aim->reaches(sums[g]))
+                chunk.stale.push_back(static_cast<std::int64_t>(chunk.add(g, sums[g], peaks[g])));
         }
-        if (!chunk.records.empty()) settle(strip, *aim, chunk);
+        if (aim != nullptr) find_caps(strip, *aim, chunk);
     }
 
-    // Reads the stale records again: the whole strip, for their cache lines are everybody's.
+    // Reads the stale lines again.
     void refresh(std::int64_t c, const Aim& aim, Chunk<T>& chunk) const {
-        const Strip strip = strip_of(c);
-        chunk.reads += static_cast<double>(strip.width * members());
-        settle(strip, aim, chunk);
+        chunk.reads += static_cast<double>(static_cast<std::int64_t>(chunk.stale.size()) * members());
+        // Lines that were added late stand behind the others.
+        std::sort(chunk.stale.begin(), chunk.stale.end(), [&](std::int64_t a, std::int64_t b) {
+            return chunk.windows[static_cast<std::size_t>(a)].group < chunk.windows[static_cast<std::size_t>(b)].group;
+        });
+        find_caps(strip_of(c), aim, chunk);
     }
 
     // The magnitudes of the given groups, one group after another. Taken row by row, since group by group would fetch
@@ -76,15 +83,13 @@ public:
     static constexpr std::int64_t cluster = 64 / sizeof(T);  // groups to a cache line, worth sampling together
 
 private:
-    static constexpr std::int64_t strip_bytes = std::int64_t(1) << 21;
+    static constexpr std::int64_t strip_bytes = std::int64_t(1) << 23;    // of the last cache
+    static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 18;  // of the second cache
+    static constexpr std::int64_t turned_at_once = lane_limit;
 
     struct Strip {
         const T* base;
         std::int64_t group, width;
-        std::size_t padded() const {
-            return static_cast<std::size_t>((width + strip_padding - 1) / strip_padding * strip_padding);
-        }
-        std::size_t column(const Record& r) const { return static_cast<std::size_t>(r.group - group); }
     };
 
     Strip strip_of(std::int64_t c) const {
@@ -92,89 +97,50 @@ private:
         return {static_cast<const T*>(view_.in) + view_.group.at(group).in, group, std::min(width_, line_ - column)};
     }
 
+    // Calls f(first member, stride, members, number of the first member) for every run of equally spaced members.
     template <class F>
     void blocks(const Strip& strip, F f) const {
         const Axis inner = view_.member.inner();
         for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
-            f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent);
+            f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent, i * inner.extent);
     }
 
-    // Newton steps on the caps of all the stale records together, then their windows.
-    void settle(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
-        std::vector<Record*> open;
-        for (Record& r : chunk.records)
-            if (r.stale) open.push_back(&r);
-        // Nothing is above the threshold of a column without a stale record.
-        std::vector<T> threshold(strip.padded(), std::numeric_limits<T>::infinity()), k(strip.padded());
-        std::vector<double> s(strip.padded()), cap(open.size());
-        for (std::size_t i = 0; i < open.size(); ++i) cap[i] = aim.start(*open[i]);
-
-        std::size_t unsettled = open.size();
-        for (bool first = true; unsettled > 0; first = false) {
-            for (std::size_t i = 0; i < open.size(); ++i) threshold[strip.column(*open[i])] = round_down<T>(cap[i]);
-            std::fill(s.begin(), s.end(), 0.0);
-            std::fill(k.begin(), k.end(), T(0));
-            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-                kernel_.strip_above(y, stride, n, strip.width, threshold.data(), s.data(), k.data());
+    // Turns the stale groups into rows, some at a time, and settles their caps.
+    void find_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
+        const auto total = static_cast<std::int64_t>(chunk.stale.size());
+        if (total == 0) return;
+        const std::int64_t limit = candidate_limit(strip.width * members());
+        // Rows a power of two apart would compete for the same few places in the cache.
+        const std::int64_t row_stride = members() + 2 * lane_limit;
+        const auto rows = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(std::min(batch_, total) * row_stride));
+        std::vector<std::int64_t> columns;
+        double start = aim.cap;
+        for (std::int64_t from = 0; from < total; from += batch_) {
+            const std::int64_t count = std::min(batch_, total - from);
+            columns.clear();
+            for (std::int64_t j = 0; j < count; ++j) columns.push_back(window(chunk, from + j).group - strip.group);
+            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t first) {
+                kernels<T>().strip_gather(y, stride, n, strip.width, columns.data(), count, rows.get() + first, row_stride);
             });
-            unsettled = 0;
-            for (std::size_t i = 0; i < open.size(); ++i) {
-                const std::size_t c = strip.column(*open[i]);
-                unsettled += !open[i]->template step<T>(s[c], static_cast<double>(k[c]), members(), aim, first, cap[i]);
+            for (std::int64_t j = 0; j < count; ++j) {
+                const auto i = static_cast<std::size_t>(chunk.stale[static_cast<std::size_t>(from + j)]);
+                const Line& line = chunk.lines[i];
+                if (line.read())
+                    start = line.cap(aim.theta);
+                else if (aim.caps != nullptr)
+                    start = aim.start(chunk.windows[i].group);
+                start = settle(chunk, i, aim, start, members(), limit,
+                               [&](auto f) { f(static_cast<const T*>(rows.get() + j * row_stride), members()); });
             }
         }
-        for (Record* r : open) r->close_window();
-        if (aim.spread > 0.0) open_windows(strip, open, cap, aim, chunk);
     }
 
-    void open_windows(const Strip& strip, const std::vector<Record*>& open, const std::vector<double>& cap,
-                      const Aim& aim, Chunk<T>& chunk) const {
-        constexpr T never = std::numeric_limits<T>::infinity();
-        std::vector<T> lo(strip.padded(), never), hi(strip.padded(), never), k(strip.padded());
-        std::vector<double> s(strip.padded());
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            const std::size_t c = strip.column(*open[i]);
-            const double half = half_window<T>(cap[i], open[i]->k, aim.spread);
-            lo[c] = round_down<T>(std::max(cap[i] - half, 0.0)), hi[c] = round_down<T>(cap[i] + half);
-        }
-        const std::int64_t room = candidate_limit(strip.width * members());
-        const auto found = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(room));
-        const auto column = std::make_unique_for_overwrite<std::int32_t[]>(static_cast<std::size_t>(room));
-        std::int64_t total = 0;
-        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-            if (total < 0) return;
-            const std::int64_t more =
-                kernel_.strip_collect(y, stride, n, strip.width, lo.data(), hi.data(), s.data(), k.data(),
-                                      found.get() + total, column.get() + total, room - total);
-            total = more < 0 ? -1 : total + more;
-        });
-        T* sorted = total < 0 ? nullptr : chunk.candidates.room(total, room);
-        if (sorted == nullptr) return;
-
-        // Counting sort of the candidates by column: first the places, then the candidates into them.
-        std::vector<std::int64_t> place(strip.padded() + 1);
-        for (std::int64_t i = 0; i < total; ++i) ++place[static_cast<std::size_t>(column[static_cast<std::size_t>(i)]) + 1];
-        for (std::size_t c = 1; c < place.size(); ++c) place[c] += place[c - 1];
-        for (Record* r : open) {
-            const std::size_t c = strip.column(*r);
-            r->first = chunk.candidates.size() + place[c], r->count = place[c + 1] - place[c];
-        }
-        for (std::int64_t i = 0; i < total; ++i)
-            sorted[place[static_cast<std::size_t>(column[static_cast<std::size_t>(i)])]++] = found[static_cast<std::size_t>(i)];
-        chunk.candidates.keep(total);
-
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            Record& r = *open[i];
-            const std::size_t c = strip.column(r);
-            r.s_hi = s[c], r.k_hi = static_cast<double>(k[c]);
-            r.lo = static_cast<double>(lo[c]), r.hi = static_cast<double>(hi[c]);
-            chunk.evaluate(r, cap[i]);
-        }
+    const Window& window(const Chunk<T>& chunk, std::int64_t stale) const {
+        return chunk.windows[static_cast<std::size_t>(chunk.stale[static_cast<std::size_t>(stale)])];
     }
 
     const View& view_;
-    std::int64_t line_, width_, per_line_;
-    const Kernels<T>& kernel_ = kernels<T>();
+    std::int64_t line_, width_, per_line_, batch_;
 };
 
 }  // namespace normball
