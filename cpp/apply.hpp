@@ -3,8 +3,6 @@
 // A cap of 0 fills its group with zeros, NaN fills it with NaN.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -50,17 +48,9 @@ struct CapOf<Half> {
     static Half not_a_number() { return {0x7e00}; }
 };
 
-// Past the last cache, stores that go round it spare the fetch of every line that is about to be overwritten.
-inline bool worth_streaming(std::int64_t bytes) {
-    static const std::int64_t last_cache = [] {
-        std::int64_t size = -1;
-#if defined(_SC_LEVEL3_CACHE_SIZE)
-        size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-        return size > 0 ? size : std::int64_t(32) << 20;
-    }();
-    return 2 * bytes > last_cache;
-}
+// Past the last cache, stores that go round it spare the fetch of every line that is about to be overwritten. What the
+// system says of its caches is not to be trusted on virtual machines; this is half of a usual one.
+inline constexpr std::int64_t streamed_bytes = std::int64_t(1) << 24;
 
 // Any dtype and any strides, along whichever of the two inner axes lies closer together in the output.
 template <class T>
@@ -132,7 +122,7 @@ inline void apply(const View& view, const double* caps, Team& team) {
     const bool fast = (view.dtype == Dtype::f32 || view.dtype == Dtype::f64) && !std::isnan(caps[0]);
     with_type(view.dtype, [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {
-            const bool stream = worth_streaming(view.size() * static_cast<std::int64_t>(sizeof(T)));
+            const bool stream = view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
             if (fast && member.in == 1 && member.out == 1) return apply_rows<T>(view, caps, stream, team);
             if (fast && group.in == 1 && group.out == 1) return apply_strips<T>(view, caps, stream, team);
         }

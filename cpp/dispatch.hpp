@@ -8,8 +8,9 @@ namespace normball {
 // A row is n contiguous members of one group. A strip is `width` neighbouring groups, contiguous in memory, whose
 // members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
-// Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums of floats are
-// taken in float over a few terms and then in double: their error stays near that of one rounding to float.
+// Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double:
+// throughout in row_gap and row_collect, which give the final lines; in the others floats are added in float over a few
+// terms first, with an error near that of one rounding to float.
 template <class T>
 struct Kernels {
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
@@ -19,8 +20,7 @@ struct Kernels {
     void (*row_above)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k);
     // The same, and moves `below` up to the greatest magnitude that is not above t, `above` down to the least that is.
     void (*row_gap)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k, T* below, T* above);
-    // Adds the sum, in double throughout, and the number of the magnitudes above hi, and lists those in (lo, hi];
-    // returns how many. `found` takes n + lane_limit.
+    // Adds the sum and the number of the magnitudes above hi, and lists those in (lo, hi]; returns how many. `found` takes n + lane_limit.
     std::int64_t (*row_collect)(const T* y, std::int64_t n, T lo, T hi, T* found, double* s, std::int64_t* k);
     // x = clamp(y, -cap, cap); a cap of 0 fills with zeros and does not read y.
     void (*row_clip)(const T* y, T* x, std::int64_t n, T cap, bool stream);

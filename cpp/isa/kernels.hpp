@@ -77,20 +77,22 @@ void row_above(const T* y, Index n, T t, double* s, Index* k) {
 template <class T>
 void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) {
     using L = Lanes<T>;
+    constexpr Index W = L::width;
     const auto threshold = L::all(t), none_below = L::all(*below), none_above = L::all(*above);
     auto greatest = none_below, least = none_above;
     Index count = 0;
-    Folded<T> sum;
+    Sum<T> sum[2];
     // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
-    sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int) {
-        v = L::magnitude(v);
+    for (Index i = 0; i < n; i += W) {
+        const auto v = L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i));
         const auto m = L::above(v, threshold);
-        acc = L::add_where(m, acc, v);
+        sum[i / W % 2].add_where(m, v);
         count += popcount(L::bits(m));
         least = L::min(L::where(m, v, none_above), least);
         greatest = L::max(L::where(m, none_below, v), greatest);
-    });
-    *s += sum.total.total();
+    }
+    sum[0].add(sum[1]);
+    *s += sum[0].total();
     *k += count;
     *below = L::max_lane(greatest);
     *above = L::min_lane(least);

@@ -145,9 +145,9 @@ private:
             if (totals.stale) read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr, 0.0}, totals);
             if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
             active = totals.active;
-            const double next = std::clamp((totals.mean - radius_) / totals.weight, 0.0, ceiling);
-            if (bound && next <= theta_) return polish();  // arrived, up to rounding
-            spread = 2.0 * std::fabs(next - theta_);
+            // A bound only rises; while the lines are not yet those of their caps, the root of the lines may lie below.
+            const double next = std::clamp((totals.mean - radius_) / totals.weight, bound ? theta_ : 0.0, ceiling);
+            if (next != theta_) spread = 2.0 * std::fabs(next - theta_);
             theta_ = next;
         }
     }
@@ -204,9 +204,8 @@ private:
             const double cap = line.cap(theta_);
             if (!line.holds(cap)) {
                 if (line.read() && chunk.windows[i].holds(cap)) {
-                    const double weight = line.weight;
                     chunk.evaluate(i, cap);
-                    totals.changed |= line.weight != weight;
+                    totals.changed |= line.moves(cap, theta_);
                 } else {
                     chunk.stale.push_back(static_cast<std::int64_t>(i));
                     continue;
@@ -227,34 +226,20 @@ private:
             const std::int64_t c = todo[static_cast<std::size_t>(t)];
             Chunk<T>& chunk = chunks_[static_cast<std::size_t>(c)];
             Totals& part = parts[static_cast<std::size_t>(t)];
-            std::vector<double> weights;
-            for (const std::int64_t i : chunk.stale) weights.push_back(chunk.lines[static_cast<std::size_t>(i)].weight);
             const std::vector<std::int64_t> stale = chunk.stale;  // the reader may sort its own
+            std::vector<double> caps;
+            for (const std::int64_t i : stale) caps.push_back(chunk.lines[static_cast<std::size_t>(i)].cap(theta_));
             reader_.refresh(c, aim, chunk);
             for (std::size_t j = 0; j < stale.size(); ++j) {
                 const Line& line = chunk.lines[static_cast<std::size_t>(stale[j])];
                 part.mean += line.mean, part.weight += line.weight;
-                part.changed |= line.weight != weights[j];
+                part.changed |= line.moves(caps[j], theta_);
             }
         });
         for (const Totals& part : parts) {
             totals.mean += part.mean, totals.weight += part.weight;
             totals.changed |= part.changed;
         }
-    }
-
-    // Newton steps on each cap alone, theta fixed: the caps only go up and k only down, so it ends.
-    void polish() {
-        for (Chunk<T>& chunk : chunks_)
-            for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
-                Line& line = chunk.lines[i];
-                for (bool moved = line.sum > theta_; moved;) {
-                    const double cap = line.cap(theta_), weight = line.weight;
-                    moved = !line.holds(cap) && chunk.windows[i].holds(cap);
-                    if (moved) chunk.evaluate(i, cap);
-                    moved = moved && line.weight > weight;
-                }
-            }
     }
 
     void report(Solution& solution) const {

@@ -42,7 +42,15 @@ struct Line {
     bool read() const { return weight > 0.0; }
     double cap(double theta) const { return std::max(mean - theta * weight, 0.0); }
     bool holds(double cap) const { return below <= cap && cap < above; }
+    // Whether this line says more than rounding about the cap that an earlier one gave.
+    bool moves(double cap_before, double theta) const {
+        return std::fabs(cap(theta) - cap_before) > 8.0 * std::numeric_limits<double>::epsilon() * mean;
+    }
     void set(double s, double k) { mean = s / k, weight = 1.0 / k; }
+    // Above the second largest member there is only the peak, and no line beyond its own.
+    void set_gap(double from, double to, double peak) {
+        below = from, above = to < peak ? to : std::numeric_limits<double>::infinity();
+    }
 };
 
 // The magnitudes in (lo, hi], in the chunk's buffer, and sum and number of those above hi. Empty where hi < lo.
@@ -53,6 +61,11 @@ struct Window {
     std::int64_t k_hi = 0, first = 0, count = 0;
 
     bool holds(double cap) const { return lo <= cap && cap <= hi; }
+    // What to compare the members with: the cap as T sees it, and below the peak, so that some member is always above.
+    template <class T>
+    T threshold(double cap) const {
+        return std::min(round_down<T>(cap), std::nextafter(static_cast<T>(peak), T(0)));
+    }
 };
 
 // Candidates may take a quarter of the matrix; a few are always allowed.
@@ -105,15 +118,37 @@ struct Chunk {
         double s = w.s_hi;
         std::int64_t k = w.k_hi;
         T below = static_cast<T>(w.lo), above = static_cast<T>(w.hi);
-        kernels<T>().row_gap(candidates.at(w.first), w.count, round_down<T>(cap), &s, &k, &below, &above);
+        kernels<T>().row_gap(candidates.at(w.first), w.count, w.threshold<T>(cap), &s, &k, &below, &above);
         lines[i].set(s, static_cast<double>(k));
-        lines[i].below = static_cast<double>(below), lines[i].above = static_cast<double>(above);
+        lines[i].set_gap(static_cast<double>(below), static_cast<double>(above), w.peak);
     }
 };
 
 // Groups up to this length are their own windows: one more read of them costs less than keeping candidates does.
 inline constexpr std::int64_t short_group = 256;
 inline constexpr std::int64_t collect_piece = 1024;  // 8 KB at most: a quarter of the first cache
+
+// Lists the members in (lo, hi] and adds up those above. False where the candidates would pass the limit.
+template <class T, class Runs>
+bool collect(Chunk<T>& chunk, Window& window, double lo, double hi, std::int64_t limit, Runs runs) {
+    const T from = std::min(round_down<T>(lo), window.template threshold<T>(hi)), to = window.template threshold<T>(hi);
+    const std::int64_t first = chunk.candidates.size();
+    double s = 0.0;
+    std::int64_t k = 0;
+    bool fits = true;
+    runs([&](const T* y, std::int64_t n) {
+        for (std::int64_t i = 0; fits && i < n; i += collect_piece) {
+            const std::int64_t piece = std::min(collect_piece, n - i);
+            T* found = chunk.candidates.room(piece + lane_limit, limit);
+            fits = found != nullptr;
+            if (fits) chunk.candidates.keep(kernels<T>().row_collect(y + i, piece, from, to, found, &s, &k));
+        }
+    });
+    if (!fits) return chunk.candidates.drop_from(first), false;
+    window.lo = static_cast<double>(from), window.hi = static_cast<double>(to);
+    window.s_hi = s, window.k_hi = k, window.first = first, window.count = chunk.candidates.size() - first;
+    return true;
+}
 
 // Finds the cap of one group at aim.theta by Newton steps from the threshold `cap`, while the group is in the cache, and
 // leaves its line and window. From the left the steps only go up, and k only down; the first alone may come from the
@@ -124,58 +159,48 @@ double settle(Chunk<T>& chunk, std::size_t i, const Aim& aim, double cap, std::i
     const Kernels<T>& kernel = kernels<T>();
     Line& line = chunk.lines[i];
     Window& window = chunk.windows[i];
-    const bool wide = members > short_group && aim.spread > 0.0;  // a window will follow
     window.hi = -1.0;
-    line.above = -1.0;
+    line.above = -1.0;  // holds nowhere
     std::int64_t k = 0, k_before = 0;
-    for (bool first = true, settled = false; !settled;) {
+    for (bool first = true, settled = false; !settled; first = false) {
         double s = 0.0;
         k = 0;
-        const T t = round_down<T>(cap);
+        const T t = window.template threshold<T>(cap);
         T below = T(0), above = static_cast<T>(window.peak);
         if (members > short_group)
             runs([&](const T* y, std::int64_t n) { kernel.row_above(y, n, t, &s, &k); });
         else
             runs([&](const T* y, std::int64_t n) { kernel.row_gap(y, n, t, &s, &k, &below, &above); });
-        if (k == 0) {  // t was not below the peak: restart from the best of the two cheapest lines, just below it
-            const double bound = std::max((line.sum - aim.theta) / static_cast<double>(members), window.peak - aim.theta);
-            cap = std::clamp(bound, 0.0, static_cast<double>(std::nextafter(static_cast<T>(window.peak), T(0))));
-            first = false;
-            continue;
-        }
         line.set(s, static_cast<double>(k));
         const double next = line.cap(aim.theta);
+        settled = !first && next <= cap;
         if (members > short_group) {
-            settled = k == k_before || (!first && next <= cap);
-            settled = settled || (wide && std::fabs(next - cap) * static_cast<double>(k) < aim.spread / 4);
+            settled = settled || k == k_before;
+            settled = settled || std::fabs(next - cap) * static_cast<double>(k) < aim.spread / 4;  // close enough for a window
         } else {
-            line.below = static_cast<double>(below), line.above = static_cast<double>(above);
-            settled = line.holds(next) || (!first && next <= cap);
+            line.set_gap(static_cast<double>(below), static_cast<double>(above), window.peak);
+            settled = settled || line.holds(next);
         }
-        cap = next, k_before = k, first = false;
+        // The sums that guide these steps carry T's rounding: a step within it would only wander.
+        const bool stays = std::fabs(next - cap) <= 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * line.mean;
+        settled = settled || stays;
+        if (!stays) cap = next;
+        k_before = k;
     }
-    if (!wide) return cap;
+    if (members <= short_group) return cap;
 
-    // The window holds the cap for every theta within the spread, and whatever T's rounding does to it.
+    // The window holds the cap for every theta within the spread, and whatever T's rounding does to it. Where nothing is
+    // known of theta, or the candidates would take too much room, it is empty and only makes the line exact.
     const double rounding = 8.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * cap;
-    const double half = std::max(aim.spread / static_cast<double>(k), rounding);
-    const T lo = round_down<T>(std::max(cap - half, 0.0)), hi = round_down<T>(cap + half);
-    const std::int64_t first = chunk.candidates.size();
-    double s_hi = 0.0;
-    std::int64_t k_hi = 0;
-    bool fits = true;
-    runs([&](const T* y, std::int64_t n) {
-        for (std::int64_t from = 0; fits && from < n; from += collect_piece) {
-            const std::int64_t piece = std::min(collect_piece, n - from);
-            T* found = chunk.candidates.room(piece + lane_limit, limit);
-            fits = found != nullptr;
-            if (fits) chunk.candidates.keep(kernel.row_collect(y + from, piece, lo, hi, found, &s_hi, &k_hi));
-        }
-    });
-    if (!fits) return chunk.candidates.drop_from(first), cap;
-    window = {window.group, window.peak, static_cast<double>(lo), static_cast<double>(hi), s_hi, k_hi,
-              first,        chunk.candidates.size() - first};
-    chunk.evaluate(i, cap);
+    double half = aim.spread > 0.0 ? std::max(aim.spread / static_cast<double>(k), rounding) : 0.0;
+    if (!collect(chunk, window, std::max(cap - half, 0.0), cap + half, limit, runs)) {
+        half = 0.0;
+        collect(chunk, window, cap, cap, limit, runs);
+    }
+    if (half > 0.0)
+        chunk.evaluate(i, cap);
+    else
+        line.set(window.s_hi, static_cast<double>(window.k_hi)), window.hi = -1.0;
     return cap;
 }
 

@@ -1,0 +1,9 @@
+"""Hypothesis profiles: thorough and random at the desk, the same examples each time under CI."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("desk", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("desk"), derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "desk")

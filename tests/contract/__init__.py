@@ -1,0 +1,1 @@
+"""What every projection promises, tested once for all that `registry.CASES` lists."""
