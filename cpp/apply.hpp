@@ -82,15 +82,17 @@ void apply_rows(const View& view, const double* caps, bool stream, Team& team) {
     const std::int64_t m = view.groups(), run = view.member.inner().extent, runs = view.member.outer_count();
     const std::int64_t per_chunk = std::max<std::int64_t>(1, (std::int64_t(1) << 16) / view.members());
     const std::int64_t chunks = (m + per_chunk - 1) / per_chunk;
+    const bool dense = runs == 1 && view.group.outer_count() == 1 && view.group.inner().stride.out == run;
     team.run(chunks, [&](std::int64_t c) {
         const std::int64_t begin = (chunks - 1 - c) * per_chunk, end = std::min(begin + per_chunk, m);
-        for (std::int64_t g = begin; g < end; ++g) {
-            const T cap = round_down<T>(caps[g]);
+        for (std::int64_t g = begin, next; g < end; g = next) {
             const Offset at = view.group.at(g);
+            // Zero groups that lie behind one another are filled in one go.
+            for (next = g + 1; dense && caps[g] == 0.0 && next < end && caps[next] == 0.0;) ++next;
             for (std::int64_t i = 0; i < runs; ++i) {
                 const Offset from = at + view.member.outer_at(i);
                 kernels<T>().row_clip(static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out,
-                                      run, cap, stream);
+                                      run * (next - g), round_down<T>(caps[g]), stream);
             }
         }
     });

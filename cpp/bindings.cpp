@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -124,7 +125,7 @@ struct Tally {
             mu[view.info + view.group.at(g).info] = cap;
             nonzero += cap > 0.0;
             const std::int64_t k = solution.clipped[static_cast<std::size_t>(g)];
-            clipped += k, kept += cap > 0.0 ? view.members() - k : 0;
+            clipped += k, kept += cap > 0.0 || solution.interior ? view.members() - k : 0;
         }
         // The write reads the non-zero groups once more.
         reads += solution.reads + static_cast<double>(nonzero) / static_cast<double>(view.groups());
@@ -185,13 +186,15 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
     each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
         std::vector<double> sums, peaks;
         read_stats(problems.at(i), 1.0, helpers, sums, peaks);
-        CarefulSum total;
         double top = 0.0;
+        bool finite = true;
         for (std::size_t g = 0; g < sums.size(); ++g) {
-            total.add(std::isnan(sums[g]) ? sums[g] : peaks[g]);  // a maximum may pass over NaN, a sum does not
+            if (std::isnan(sums[g])) peaks[g] = sums[g];  // a maximum may pass over NaN, a sum does not
+            finite &= std::isfinite(peaks[g]);
             top = std::isnan(top) || sums[g] <= top ? top : sums[g];
         }
-        sum_of_peaks.data<double>()[i] = total.value();
+        // The careful sum makes NaN of an infinity.
+        sum_of_peaks.data<double>()[i] = finite ? careful_sum(peaks) : std::accumulate(peaks.begin(), peaks.end(), 0.0);
         top_sum.data<double>()[i] = top;
     });
 }

@@ -8,9 +8,8 @@ namespace normball {
 // A row is n contiguous members of one group. A strip is `width` neighbouring groups, contiguous in memory, whose
 // members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
-// Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double:
-// throughout in row_gap and row_collect, which give the final lines; in the others floats are added in float over a few
-// terms first, with an error near that of one rounding to float.
+// Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
+// except in row_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
 template <class T>
 struct Kernels {
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
@@ -27,7 +26,7 @@ struct Kernels {
 
     // Adds to the sums, and raises the peaks, of every group of the strip.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks);
-    // Copies `count` columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
+    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
     // One row of members: x = clamp(y, -caps, caps).
@@ -35,6 +34,7 @@ struct Kernels {
 };
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
+inline constexpr std::int64_t gather_limit = 256;
 
 struct InstructionSet {
     const char* name;

@@ -2,9 +2,12 @@
 // that does not drift with its length.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+#include <vector>
 
 #include "view.hpp"
 
@@ -41,18 +44,30 @@ inline double round_down(double x, Dtype dtype) {
     }
 }
 
-// A sum with the rounding errors carried along (Neumaier): exact to the last bit or two for terms of one sign.
-class CarefulSum {
-public:
-    void add(double x) {
-        const double t = sum_ + x;
-        error_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - t) + x : (x - t) + sum_;
-        sum_ = t;
-    }
-    double value() const { return sum_ + error_; }
+// The largest T below x, for x > 0.
+template <class T>
+T just_below(T x) {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(double), std::uint64_t, std::uint32_t>;
+    return std::bit_cast<T>(std::bit_cast<Bits>(x) - 1);
+}
 
-private:
-    double sum_ = 0.0, error_ = 0.0;
-};
+// Sum with the rounding errors carried along (Knuth's two-sum): exact to the last bit or two for terms of one sign. In
+// eight lanes, because each addition waits for the one before.
+inline double careful_sum(const double* x, std::size_t n) {
+    constexpr std::size_t lanes = 8;
+    double sum[lanes] = {}, error[lanes] = {};
+    const auto add = [&](double term, std::size_t lane) {
+        const double total = sum[lane] + term, back = total - sum[lane];
+        error[lane] += (sum[lane] - (total - back)) + (term - back);
+        sum[lane] = total;
+    };
+    std::size_t i = 0;
+    for (; i + lanes <= n; i += lanes)
+        for (std::size_t lane = 0; lane < lanes; ++lane) add(x[i + lane], lane);
+    for (; i < n; ++i) add(x[i], 0);
+    for (std::size_t lane = 1; lane < lanes; ++lane) add(sum[lane], 0), error[0] += error[lane];
+    return sum[0] + error[0];
+}
+inline double careful_sum(const std::vector<double>& x) { return careful_sum(x.data(), x.size()); }
 
 }  // namespace normball

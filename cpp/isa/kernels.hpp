@@ -16,29 +16,37 @@ inline int popcount(unsigned bits) { return __builtin_popcount(bits); }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
 
-// Sums of T that are folded into double before they have taken many terms.
+// Calls term(magnitudes, which of 4 accumulators) for all of y, and fold() before any accumulator has taken more than a
+// few terms. The order depends on n alone: starting at an aligned address would read faster, but give other bits for the
+// same numbers elsewhere in memory. Everything is inlined, or the accumulators would live in memory.
+template <class T, class Term, class Fold>
+[[gnu::always_inline]] inline void over_row(const T* y, Index n, Term term, Fold fold) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width, block = 32 * W;
+    Index i = 0;
+    while (n - i >= 4 * W) {
+        const Index end = n - i < block ? n : i + block;
+        for (; i + 4 * W <= end; i += 4 * W)
+            for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(y + i + u * W)), u);
+        fold();
+    }
+    // Written out: an accumulator chosen by a variable would live in memory.
+    if (n - i >= W) term(L::magnitude(L::load(y + i)), 0), i += W;
+    if (n - i >= W) term(L::magnitude(L::load(y + i)), 1), i += W;
+    if (n - i >= W) term(L::magnitude(L::load(y + i)), 2), i += W;
+    if (n - i > 0) term(L::magnitude(L::load_first(y + i, n - i)), 3);
+    fold();
+}
+
+// Four accumulators in T, folded into one in double.
 template <class T>
 struct Folded {
     using L = Lanes<T>;
-    static constexpr int unroll = 4;
-    static constexpr int turns = 8;  // so many terms to each lane of an accumulator
-    static constexpr Index block = turns * unroll * L::width;
-
-    Sum<T> total;
-    // Calls term(register, accumulator) for all of y, folding after each block.
-    template <class Term>
-    void over(const T* y, Index n, Term term) {
-        constexpr Index W = L::width;
-        for (Index begin = 0; begin < n; begin += block) {
-            const Index end = n - begin < block ? n : begin + block;
-            typename L::Reg acc[unroll] = {L::all(0), L::all(0), L::all(0), L::all(0)};
-            Index i = begin;
-            for (; i + unroll * W <= end; i += unroll * W)
-                for (int u = 0; u < unroll; ++u) term(L::load(y + i + u * W), acc[u], u);
-            for (int u = 0; i < end; i += W, ++u)
-                term(end - i >= W ? L::load(y + i) : L::load_first(y + i, end - i), acc[u], u);
-            total.add(L::add(L::add(acc[0], acc[1]), L::add(acc[2], acc[3])));
-        }
+    typename L::Reg part[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
+    Sum<T> sum;
+    void fold() {
+        sum.add(L::add(L::add(part[0], part[1]), L::add(part[2], part[3])));
+        for (auto& p : part) p = L::all(0);
     }
 };
 
@@ -46,14 +54,16 @@ template <class T>
 void row_stats(const T* y, Index n, Index stride, Index count, double* sums, double* peaks) {
     using L = Lanes<T>;
     for (Index g = 0; g < count; ++g, y += stride) {
+        Folded<T> s;
         typename L::Reg peak[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
-        Folded<T> sum;
-        sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int u) {
-            v = L::magnitude(v);
-            acc = L::add(acc, v);
-            peak[u] = L::max(v, peak[u]);
-        });
-        sums[g] = sum.total.total();
+        over_row(
+            y, n,
+            [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+                s.part[u] = L::add(s.part[u], v);
+                peak[u] = L::max(v, peak[u]);
+            },
+            [&]() __attribute__((always_inline)) { s.fold(); });
+        sums[g] = s.sum.total();
         peaks[g] = static_cast<double>(L::max_lane(L::max(L::max(peak[0], peak[1]), L::max(peak[2], peak[3]))));
     }
 }
@@ -61,17 +71,18 @@ void row_stats(const T* y, Index n, Index stride, Index count, double* sums, dou
 template <class T>
 void row_above(const T* y, Index n, T t, double* s, Index* k) {
     using L = Lanes<T>;
-    const auto threshold = L::all(t);
-    Index count = 0;
-    Folded<T> sum;
-    sum.over(y, n, [&](typename L::Reg v, typename L::Reg& acc, int) {
-        v = L::magnitude(v);
-        const auto m = L::above(v, threshold);
-        acc = L::add_where(m, acc, v);
-        count += popcount(L::bits(m));
-    });
-    *s += sum.total.total();
-    *k += count;
+    const auto threshold = L::all(t), one = L::all(1);
+    Folded<T> sum, count;
+    over_row(
+        y, n,
+        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+            const auto m = L::above(v, threshold);
+            sum.part[u] = L::add_where(m, sum.part[u], v);
+            count.part[u] = L::add_where(m, count.part[u], one);
+        },
+        [&]() __attribute__((always_inline)) { sum.fold(), count.fold(); });
+    *s += sum.sum.total();
+    *k += static_cast<Index>(count.sum.total());
 }
 
 template <class T>
@@ -81,18 +92,17 @@ void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) 
     const auto threshold = L::all(t), none_below = L::all(*below), none_above = L::all(*above);
     auto greatest = none_below, least = none_above;
     Index count = 0;
-    Sum<T> sum[2];
+    Sum<T> sum;
     // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
     for (Index i = 0; i < n; i += W) {
         const auto v = L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i));
         const auto m = L::above(v, threshold);
-        sum[i / W % 2].add_where(m, v);
+        sum.add_where(m, v);
         count += popcount(L::bits(m));
         least = L::min(L::where(m, v, none_above), least);
         greatest = L::max(L::where(m, none_below, v), greatest);
     }
-    sum[0].add(sum[1]);
-    *s += sum[0].total();
+    *s += sum.total();
     *k += count;
     *below = L::max_lane(greatest);
     *above = L::min_lane(least);
@@ -101,34 +111,28 @@ void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) 
 template <class T>
 Index row_collect(const T* y, Index n, T lo, T hi, T* found, double* s, Index* k) {
     using L = Lanes<T>;
-    constexpr Index W = L::width;
-    const auto low = L::all(lo), high = L::all(hi);
-    Sum<T> sum[2];
-    Index count = 0, to = 0, i = 0;
-    const auto step = [&](typename L::Reg v, Sum<T>& acc) {
-        const auto m = L::above(v, high);
-        acc.add_where(m, v);
-        count += popcount(L::bits(m));
-        const auto between = L::and_not(L::above(v, low), m);
-        const unsigned bits = L::bits(between);
-        if (bits != 0) {
-            L::compress(found + to, between, v);
-            to += popcount(bits);
-        }
-    };
-    for (; i + 2 * W <= n; i += 2 * W) {
-        step(L::magnitude(L::load(y + i)), sum[0]);
-        step(L::magnitude(L::load(y + i + W)), sum[1]);
-    }
-    for (int u = 0; i < n; i += W, ++u)
-        step(L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i)), sum[u]);
-    sum[0].add(sum[1]);
-    *s += sum[0].total();
-    *k += count;
+    const auto low = L::all(lo), high = L::all(hi), one = L::all(1);
+    Folded<T> sum, count;
+    Index to = 0;
+    over_row(
+        y, n,
+        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+            const auto m = L::above(v, high);
+            sum.part[u] = L::add_where(m, sum.part[u], v);
+            count.part[u] = L::add_where(m, count.part[u], one);
+            const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
+            if (bits != 0) {
+                L::compress(found + to, bits, v);
+                to += popcount(bits);
+            }
+        },
+        [&]() __attribute__((always_inline)) { sum.fold(), count.fold(); });
+    *s += sum.sum.total();
+    *k += static_cast<Index>(count.sum.total());
     return to;
 }
 
-// How many elements come before the first address at which a register may be streamed.
+// How many elements come before the first address at which a register of x may be streamed.
 template <class T>
 Index to_alignment(const T* x, Index n) {
     constexpr std::uintptr_t bytes = Lanes<T>::width * sizeof(T);
@@ -226,29 +230,39 @@ void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
     }
 }
 
+// Row by row the wanted columns are squeezed into a tile, which lies in the first cache and is then turned.
 template <class T>
 void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
                   Index row_stride) {
     using L = Lanes<T>;
-    constexpr Index W = L::width;
+    constexpr Index W = L::width, tile_stride = gather_limit + lane_limit;
+    struct Piece {
+        Index base, to;
+        unsigned bits;
+    } pieces[gather_limit];
+    Index number = 0;
+    for (Index j = 0; j < count; ++j) {
+        // The last register of the strip may begin early, so as not to read past its end.
+        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
+        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
+        pieces[number - 1].bits |= 1u << (columns[j] - base);
+    }
+    alignas(64) T tile[W * tile_stride];
     for (Index r = 0; r < n; r += W) {
         const Index height = n - r < W ? n - r : W;
-        const T* block = y + r * stride;
-        const Index ahead = r + 4 * W <= n ? 3 * W * stride : 0;
-        for (Index first = 0, next = 0; first < count; first = next) {
-            const Index base = columns[first] / W * W;
-            for (next = first; next < count && columns[next] < base + W; ++next) {}
-            for (Index i = 0; i < height; ++i) __builtin_prefetch(block + i * stride + base + ahead);
-            // A whole register of columns is turned at once where enough of them are wanted.
-            if (4 * (next - first) >= W && base + W <= width && height == W) {
-                typename L::Reg square[W];
-                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + base);
-                transpose<T>(square);
-                for (Index j = first; j < next; ++j) L::store(rows + j * row_stride + r, square[columns[j] - base]);
-            } else {
-                for (Index j = first; j < next; ++j)
-                    for (Index i = 0; i < height; ++i) rows[j * row_stride + r + i] = block[i * stride + columns[j]];
+        for (Index i = 0; i < height; ++i) {
+            const T* row = y + (r + i) * stride;
+            for (Index p = 0; p < number; ++p) {
+                const auto v = width < W ? L::load_first(row, width) : L::load(row + pieces[p].base);
+                L::compress(tile + i * tile_stride + pieces[p].to, pieces[p].bits, v);
             }
+        }
+        for (Index j = 0; j < count; j += W) {
+            typename L::Reg square[W];
+            for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
+            transpose<T>(square);
+            for (Index i = 0; i < W && j + i < count; ++i)
+                L::store_first(rows + (j + i) * row_stride + r, height, square[i]);
         }
     }
 }

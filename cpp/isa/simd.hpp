@@ -42,8 +42,11 @@ struct Lanes<double> {
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
     static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_pd(b, m, a); }
-    // The compressing store is microcoded on some chips; compressing in a register is fast on all of them.
-    static void compress(double* p, Mask m, Reg v) { _mm512_storeu_pd(p, _mm512_maskz_compress_pd(m, v)); }
+    // The lanes named by `bits`, side by side, and after them anything. The compressing store is microcoded on some
+    // chips; compressing in a register is fast on all of them.
+    static void compress(double* p, unsigned bits, Reg v) {
+        _mm512_storeu_pd(p, _mm512_maskz_compress_pd(static_cast<Mask>(bits), v));
+    }
     static Reg zip_low(Reg a, Reg b) {
         return _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
     }
@@ -76,7 +79,9 @@ struct Lanes<float> {
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
     static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_ps(b, m, a); }
-    static void compress(float* p, Mask m, Reg v) { _mm512_storeu_ps(p, _mm512_maskz_compress_ps(m, v)); }
+    static void compress(float* p, unsigned bits, Reg v) {
+        _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<Mask>(bits), v));
+    }
     static Reg zip_low(Reg a, Reg b) {
         return _mm512_permutex2var_ps(
             a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b);
@@ -157,8 +162,8 @@ struct Lanes<double> {
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
-    static void compress(double* p, Mask m, Reg v) {
-        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits(m)]));
+    static void compress(double* p, unsigned bits, Reg v) {
+        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits]));
         _mm256_storeu_ps(reinterpret_cast<float*>(p), _mm256_permutevar8x32_ps(_mm256_castpd_ps(v), order));
     }
     static Reg zip_low(Reg a, Reg b) {
@@ -201,8 +206,8 @@ struct Lanes<float> {
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
-    static void compress(float* p, Mask m, Reg v) {
-        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits(m)]));
+    static void compress(float* p, unsigned bits, Reg v) {
+        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits]));
         _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(v, order));
     }
     static Reg zip_low(Reg a, Reg b) {
@@ -317,8 +322,8 @@ struct Lanes {
         for (int i = 0; i < width; ++i) out |= static_cast<unsigned>(m[i] & 1) << i;
         return out;
     }
-    static void compress(T* p, Mask m, Reg v) {
-        for (int i = 0, to = 0; i < width; to += static_cast<int>(m[i] & 1), ++i) p[to] = v[i];
+    static void compress(T* p, unsigned bits, Reg v) {
+        for (unsigned i = 0, to = 0; i < width; to += bits >> i & 1u, ++i) p[to] = v[i];
     }
     // The even lanes come from the first half of a and b, side by side, and so on.
     static Reg zip_low(Reg a, Reg b) {

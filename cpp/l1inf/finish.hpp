@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -15,28 +16,32 @@ namespace normball {
 inline void finish(double radius, double scale, Dtype dtype, Solution& solution) {
     auto& mu = solution.mu;
     const auto& k = solution.clipped;
-    double slope = 0.0;
-    for (std::size_t g = 0; g < mu.size(); ++g)
-        if (k[g] > 0) slope += 1.0 / static_cast<double>(k[g]);
+    const double target = radius * scale;
     for (int pass = 0; pass < 2; ++pass) {
-        CarefulSum total;
-        for (const double cap : mu) total.add(cap);
-        const double excess = (total.value() - radius * scale) / slope;
-        solution.theta += excess;
+        const double excess = careful_sum(mu) - target;
+        if (std::fabs(excess) <= 0x1p-51 * target) break;
+        double slope = 0.0;
+        for (const std::int64_t count : k) slope += count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
+        const double step = excess / slope;
+        solution.theta += step;
         for (std::size_t g = 0; g < mu.size(); ++g)
-            if (k[g] > 0) mu[g] = std::max(mu[g] - excess / static_cast<double>(k[g]), 0.0);
+            if (k[g] > 0) mu[g] = std::max(mu[g] - step / static_cast<double>(k[g]), 0.0);
     }
     solution.theta /= scale;
+    // Dividing by a power of two is exact unless the result is subnormal; then it must not round up.
+    const auto unscaled = [scale](double cap) {
+        const double x = cap / scale;
+        return x * scale > cap ? just_below(x) : x;
+    };
+    std::vector<double> rounded(mu.size());
     for (double shrink = 0x1p-53;; shrink *= 2.0) {
-        CarefulSum total;
-        for (const double cap : mu) total.add(round_down(cap / scale, dtype));
-        if (total.value() <= radius) break;
+        for (std::size_t g = 0; g < mu.size(); ++g) rounded[g] = round_down(unscaled(mu[g]), dtype);
+        if (careful_sum(rounded) <= radius) break;
         for (double& cap : mu) cap *= 1.0 - shrink;
     }
-    for (std::size_t g = 0; g < mu.size(); ++g) {
-        mu[g] = round_down(mu[g] / scale, dtype);
+    mu = std::move(rounded);
+    for (std::size_t g = 0; g < mu.size(); ++g)
         if (mu[g] == 0.0) solution.clipped[g] = 0;
-    }
 }
 
 }  // namespace normball

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -35,14 +36,12 @@ inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800;
 inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius) {
     double top = 0.0;
     bool finite = true;
-    CarefulSum norm;
     for (std::size_t g = 0; g < sums.size(); ++g) {
-        finite = finite && std::isfinite(sums[g]);
+        finite &= std::isfinite(sums[g]);
         top = std::max(top, peaks[g]);
-        norm.add(peaks[g]);
     }
     if (!finite || top > largest_peak || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
-    return norm.value() <= radius ? Outcome::interior : Outcome::projected;
+    return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
 inline Solution interior_solution(std::vector<double> peaks) {
@@ -80,6 +79,9 @@ public:
     }
 
 private:
+    template <class OtherReader>
+    friend class Newton;
+
     static constexpr double infinity = std::numeric_limits<double>::infinity();
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
 
@@ -89,18 +91,18 @@ private:
         const std::int64_t m = reader_.groups(), n = reader_.members();
         if (m < fewest_to_sample) return std::nullopt;
         const std::int64_t step = Reader::cluster;
-        const std::int64_t clusters = std::clamp<std::int64_t>(m / 32, 16, 512) / step + 1;
+        const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
         for (std::int64_t i = 0; i < clusters; ++i)
             for (std::int64_t g = (2 * i + 1) * m / (2 * clusters), j = 0; j < step && g + j < m; ++j)
                 which.push_back(g + j);
         const auto count = static_cast<std::int64_t>(which.size());
-        const auto data = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count * n));
-        reader_.copy(which, data.get());
+        const Scratch<T> data(count * apart(n));
+        reader_.copy(which, data.get(), apart(n));
 
         View view;
         view.in = data.get();
-        view.group.push({count, {n, 0, 0}});
+        view.group.push({count, {apart(n), 0, 0}});
         view.member.push({n, {1, 0, 0}});
         Team alone(1);
         const RunReader<T, false> sample(view);
@@ -117,7 +119,14 @@ private:
         const double size = static_cast<double>(count);
         const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
         const double error = std::sqrt(variance * size) / slope;
-        Aim aim{found.theta, spread_errors * error, mean / active, nullptr, active / size};
+        Aim aim{found.theta, spread_errors * error, mean / active, nullptr};
+        // With hardly any group active the error is a guess: reach for a few more than the sample has, not for all.
+        const auto reach = static_cast<std::size_t>(2.0 * active) + 4;
+        if (reach < which.size()) {
+            std::vector<double>& sums = newton.sums_;
+            std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(reach), sums.end(), std::greater<>());
+            aim.spread = std::min(aim.spread, std::max(aim.theta - sums[reach], 0.0));
+        }
         if (warm_start != nullptr) {
             aim.caps = warm_start->mu.data();
             if (std::fabs(warm_start->theta - aim.theta) <= aim.spread) aim.theta = warm_start->theta, aim.spread /= 4.0;
@@ -142,7 +151,7 @@ private:
                 covered = wanted;
             }
             Totals totals = move_lines();
-            if (totals.stale) read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr, 0.0}, totals);
+            if (totals.stale) read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr}, totals);
             if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
             active = totals.active;
             // A bound only rises; while the lines are not yet those of their caps, the root of the lines may lie below.
@@ -229,6 +238,7 @@ private:
             const std::vector<std::int64_t> stale = chunk.stale;  // the reader may sort its own
             std::vector<double> caps;
             for (const std::int64_t i : stale) caps.push_back(chunk.lines[static_cast<std::size_t>(i)].cap(theta_));
+            chunk.drop_stale_windows();
             reader_.refresh(c, aim, chunk);
             for (std::size_t j = 0; j < stale.size(); ++j) {
                 const Line& line = chunk.lines[static_cast<std::size_t>(stale[j])];

@@ -24,7 +24,6 @@ struct Aim {
     double spread = 0.0;
     double cap = 0.0;              // a typical cap, to start from
     const double* caps = nullptr;  // or one for each group
-    double active = 0.0;           // the share of groups that are expected to be non-zero
 
     bool reaches(double sum) const { return sum > std::max(theta - spread, 0.0) && std::isfinite(sum); }
     double start(std::int64_t group) const {
@@ -46,7 +45,7 @@ struct Line {
     bool moves(double cap_before, double theta) const {
         return std::fabs(cap(theta) - cap_before) > 8.0 * std::numeric_limits<double>::epsilon() * mean;
     }
-    void set(double s, double k) { mean = s / k, weight = 1.0 / k; }
+    void set(double s, double k) { weight = 1.0 / k, mean = s * weight; }
     // Above the second largest member there is only the peak, and no line beyond its own.
     void set_gap(double from, double to, double peak) {
         below = from, above = to < peak ? to : std::numeric_limits<double>::infinity();
@@ -64,8 +63,39 @@ struct Window {
     // What to compare the members with: the cap as T sees it, and below the peak, so that some member is always above.
     template <class T>
     T threshold(double cap) const {
-        return std::min(round_down<T>(cap), std::nextafter(static_cast<T>(peak), T(0)));
+        return std::min(round_down<T>(cap), just_below(static_cast<T>(peak)));
     }
+};
+
+// How far apart to keep rows of n: a power of two would have them compete for the same few places in the cache.
+inline std::int64_t apart(std::int64_t n) { return (n + lane_limit - 1) / lane_limit * lane_limit + lane_limit; }
+
+// Uninitialised elements for the time of a scope. Fresh memory costs more to map than the work done in it, so each
+// thread keeps one piece of moderate size between calls.
+template <class T>
+class Scratch {
+public:
+    explicit Scratch(std::int64_t n) {
+        if (n * static_cast<std::int64_t>(sizeof(T)) > kept_bytes || in_use) {
+            own_ = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(n));
+            return;
+        }
+        in_use = keeps_ = true;
+        if (!kept) kept = std::make_unique_for_overwrite<T[]>(kept_bytes / sizeof(T));
+    }
+    ~Scratch() {
+        if (keeps_) in_use = false;
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    T* get() const { return keeps_ ? kept.get() : own_.get(); }
+
+private:
+    static constexpr std::int64_t kept_bytes = std::int64_t(9) << 18;  // 2.25 MB
+    static inline thread_local std::unique_ptr<T[]> kept;
+    static inline thread_local bool in_use = false;
+    std::unique_ptr<T[]> own_;
+    bool keeps_ = false;
 };
 
 // Candidates may take a quarter of the matrix; a few are always allowed.
@@ -90,6 +120,10 @@ public:
     }
     void keep(std::int64_t n) { size_ += n; }
     void drop_from(std::int64_t i) { size_ = i; }
+    std::int64_t move_down(std::int64_t from, std::int64_t n, std::int64_t to) {
+        if (from != to) std::copy_n(data_.get() + from, n, data_.get() + to);
+        return to;
+    }
     std::int64_t size() const { return size_; }
     const T* at(std::int64_t i) const { return data_.get() + i; }
 
@@ -112,6 +146,18 @@ struct Chunk {
         return lines.size() - 1;
     }
 
+    // Gives up the windows of the stale lines and closes the gaps that their candidates leave.
+    void drop_stale_windows() {
+        for (const std::int64_t i : stale) windows[static_cast<std::size_t>(i)].hi = -1.0;
+        std::vector<Window*> kept;
+        for (Window& w : windows)
+            if (w.hi >= w.lo) kept.push_back(&w);
+        std::sort(kept.begin(), kept.end(), [](const Window* a, const Window* b) { return a->first < b->first; });
+        std::int64_t end = 0;
+        for (Window* w : kept) w->first = candidates.move_down(w->first, w->count, end), end += w->count;
+        candidates.drop_from(end);
+    }
+
     // Moves a line to the cap, which must lie in its window.
     void evaluate(std::size_t i, double cap) {
         const Window& w = windows[i];
@@ -128,7 +174,8 @@ struct Chunk {
 inline constexpr std::int64_t short_group = 256;
 inline constexpr std::int64_t collect_piece = 1024;  // 8 KB at most: a quarter of the first cache
 
-// Lists the members in (lo, hi] and adds up those above. False where the candidates would pass the limit.
+// Lists the members in (lo, hi] and adds up those above. False where the candidates would pass the limit, which those
+// of an empty window never do.
 template <class T, class Runs>
 bool collect(Chunk<T>& chunk, Window& window, double lo, double hi, std::int64_t limit, Runs runs) {
     const T from = std::min(round_down<T>(lo), window.template threshold<T>(hi)), to = window.template threshold<T>(hi);
@@ -139,8 +186,8 @@ bool collect(Chunk<T>& chunk, Window& window, double lo, double hi, std::int64_t
     runs([&](const T* y, std::int64_t n) {
         for (std::int64_t i = 0; fits && i < n; i += collect_piece) {
             const std::int64_t piece = std::min(collect_piece, n - i);
-            T* found = chunk.candidates.room(piece + lane_limit, limit);
-            fits = found != nullptr;
+            T* found = from < to ? chunk.candidates.room(piece + lane_limit, limit) : nullptr;
+            fits = found != nullptr || from == to;
             if (fits) chunk.candidates.keep(kernels<T>().row_collect(y + i, piece, from, to, found, &s, &k));
         }
     });

@@ -55,12 +55,15 @@ public:
         }
     }
 
-    // The magnitudes of the given groups, one group after another.
-    void copy(const std::vector<std::int64_t>& which, T* to) const {
-        for (const std::int64_t g : which)
+    // The magnitudes of the given groups, `stride` apart.
+    void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
+        for (const std::int64_t g : which) {
+            T* row = to;
             runs(g, [&](const T* y, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) *to++ = std::fabs(y[i]);
+                for (std::int64_t i = 0; i < n; ++i) *row++ = std::fabs(y[i]);
             });
+            to += stride;
+        }
     }
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 

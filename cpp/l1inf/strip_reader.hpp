@@ -32,7 +32,7 @@ public:
         width_ = std::clamp(fit / granule * granule, granule, 32 * granule);
         per_line_ = (line_ + width_ - 1) / width_;
         const std::int64_t turned = scratch_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
-        batch_ = std::clamp(turned / turned_at_once * turned_at_once, turned_at_once, width_);
+        batch_ = std::clamp(turned / turned_at_once * turned_at_once, turned_at_once, gather_limit);
     }
 
     std::int64_t groups() const { return view_.groups(); }
@@ -69,22 +69,22 @@ public:
         find_caps(strip_of(c), aim, chunk);
     }
 
-    // The magnitudes of the given groups, one group after another. Taken row by row, since group by group would fetch
+    // The magnitudes of the given groups, `stride` apart. Taken row by row, since group by group would fetch
     // each cache line once for every group in it.
-    void copy(const std::vector<std::int64_t>& which, T* to) const {
+    void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
         std::vector<std::int64_t> offsets;
         for (const std::int64_t g : which) offsets.push_back(view_.group.at(g).in);
         for (std::int64_t i = 0; i < members(); ++i) {
             const T* row = static_cast<const T*>(view_.in) + view_.member.at(i).in;
             for (std::size_t j = 0; j < which.size(); ++j)
-                to[static_cast<std::int64_t>(j) * members() + i] = std::fabs(row[offsets[j]]);
+                to[static_cast<std::int64_t>(j) * stride + i] = std::fabs(row[offsets[j]]);
         }
     }
-    static constexpr std::int64_t cluster = 64 / sizeof(T);  // groups to a cache line, worth sampling together
+    static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
 private:
-    static constexpr std::int64_t strip_bytes = std::int64_t(1) << 23;    // of the last cache
-    static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 18;  // of the second cache
+    static constexpr std::int64_t strip_bytes = std::int64_t(1) << 22;    // of the last cache
+    static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 21;  // for the groups that are turned together
     static constexpr std::int64_t turned_at_once = lane_limit;
 
     struct Strip {
@@ -110,9 +110,8 @@ private:
         const auto total = static_cast<std::int64_t>(chunk.stale.size());
         if (total == 0) return;
         const std::int64_t limit = candidate_limit(strip.width * members());
-        // Rows a power of two apart would compete for the same few places in the cache.
-        const std::int64_t row_stride = members() + 2 * lane_limit;
-        const auto rows = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(std::min(batch_, total) * row_stride));
+        const std::int64_t row_stride = apart(members());
+        const Scratch<T> rows(std::min(batch_, total) * row_stride);
         std::vector<std::int64_t> columns;
         double start = aim.cap;
         for (std::int64_t from = 0; from < total; from += batch_) {
