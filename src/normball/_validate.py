@@ -25,17 +25,17 @@ _SUPPORTED = frozenset("efdFD")  # float16, float32, float64, complex64, complex
 
 
 def array(Y: Any, name: str = "Y") -> npt.NDArray[Any]:
-    """`Y` as an ndarray of a supported dtype: integers become float64, as in NumPy's own means and quotients."""
-    if isinstance(Y, np.ma.MaskedArray):
-        raise TypeError(f"{name}: expected an array without a mask, got a masked array; fill it first")
+    """Return `Y` as an ndarray of a supported dtype: integers become float64, as in NumPy's own means and quotients."""
     if type(Y) is not np.ndarray:
-        if hasattr(Y, "__dlpack__") and not hasattr(Y, "__array__"):
-            Y = np.from_dlpack(Y)
-        else:
-            Y = np.asarray(Y)
+        if isinstance(Y, np.ma.MaskedArray):
+            raise TypeError(f"{name}: expected an array without a mask, got a masked array; fill it first")
+        by_dlpack = hasattr(Y, "__dlpack__") and not hasattr(Y, "__array__")
+        Y = np.from_dlpack(Y) if by_dlpack else np.asarray(Y)
     if Y.dtype.char not in _SUPPORTED:
         if Y.dtype.kind not in "biu":
-            raise TypeError(f"{name}: expected an array of numbers (float16, 32, 64, complex or integer), got {Y.dtype}")
+            raise TypeError(
+                f"{name}: expected an array of numbers (float16, 32, 64, complex or integer), got {Y.dtype}"
+            )
         Y = Y.astype(np.float64)
     if Y.ndim == 0:
         raise ValueError(f"{name}: expected at least one dimension, got a scalar")
@@ -43,7 +43,7 @@ def array(Y: Any, name: str = "Y") -> npt.NDArray[Any]:
 
 
 def axes(ndim: int, axis: Axis, batch_axis: Axis | None) -> tuple[int, int]:
-    """Member and batch axes as bit masks."""
+    """Return the member and the batch axes as bit masks."""
     if type(axis) is int and batch_axis is None:
         if -ndim <= axis < ndim:
             return 1 << (axis % ndim), 0
@@ -75,11 +75,15 @@ def _mask(name: str, axis: Axis, ndim: int) -> int:
 
 
 def _bad_axis(name: str, axis: Any, ndim: int) -> NoReturn:
-    raise ValueError(f"{name}: expected axes between {-ndim} and {ndim - 1} for an array of {ndim} dimensions, got {axis!r}")
+    raise ValueError(
+        f"{name}: expected axes between {-ndim} and {ndim - 1} for an array of {ndim} dimensions, got {axis!r}"
+    )
 
 
-def radius(value: Any, batch_shape: tuple[int, ...], name: str = "radius") -> tuple[float, npt.NDArray[np.float64] | None]:
-    """The radius as a float, or as a contiguous float64 array with one entry for each problem."""
+def radius(
+    value: Any, batch_shape: tuple[int, ...], name: str = "radius"
+) -> tuple[float, npt.NDArray[np.float64] | None]:
+    """Return the radius as a float, or as a contiguous float64 array with one entry for each problem."""
     if type(value) is float or type(value) is int:
         if value >= 0:
             return float(value), None
@@ -99,7 +103,9 @@ def radius(value: Any, batch_shape: tuple[int, ...], name: str = "radius") -> tu
     try:
         values = np.ascontiguousarray(np.broadcast_to(values, batch_shape))
     except ValueError:
-        raise ValueError(f"{name}: expected a number or a shape that broadcasts to the batch {batch_shape}, got {values.shape}") from None
+        raise ValueError(
+            f"{name}: expected a number or a shape that broadcasts to the batch {batch_shape}, got {values.shape}"
+        ) from None
     return math.nan, values
 
 
@@ -119,11 +125,12 @@ def not_finite(Y: npt.NDArray[Any]) -> NoReturn:
     """Raise for an array that holds NaN or infinity, and say where."""
     bad = ~np.isfinite(Y)
     first = tuple(int(i[0]) for i in np.nonzero(bad))
-    raise ValueError(f"Y: expected finite numbers, got {Y[first]} at index {first} ({np.count_nonzero(bad)} such entries)")
+    count = np.count_nonzero(bad)
+    raise ValueError(f"Y: expected finite numbers, got {Y[first]} at index {first} ({count} such entries in all)")
 
 
 def warm_start(info: Any, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Theta and caps of an earlier projection, as contiguous float64 arrays."""
+    """Return theta and caps of an earlier projection, as contiguous float64 arrays."""
     if not isinstance(info, ProjectionInfo):
         raise TypeError(f"warm_start: expected the ProjectionInfo of an earlier call, got {type(info).__name__}")
     theta = np.ascontiguousarray(info.theta, dtype=np.float64)
@@ -133,7 +140,7 @@ def warm_start(info: Any, shape: tuple[int, ...], batch_shape: tuple[int, ...]) 
 
 
 def thread_count(threads: Any) -> int:
-    """Number of threads to use: the argument, else what the environment allows."""
+    """Return the number of threads to use: the argument, else what the environment allows."""
     if threads is None:
         return _default_threads()
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -38,38 +37,37 @@ def project_l1inf(
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
     batch_shape = _shape(Y, ~batch) if batch else ()
     value, values = _validate.radius(radius, batch_shape, radius_name)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         _validate.unknown("method", method, tuple(METHODS))
     count = _validate.thread_count(threads)
     if out is not None:
         _validate.output(out, Y)
-    if return_info or warm_start is not None:
-        shape = _shape(Y, axes)
-    old_theta = old_mu = theta = mu = None
+    theta: npt.NDArray[np.float64] | None = None
+    mu: npt.NDArray[np.float64] | None = None
+    old_theta = old_mu = None
     if warm_start is not None:
-        old_theta, old_mu = _validate.warm_start(warm_start, shape, batch_shape)
+        old_theta, old_mu = _validate.warm_start(warm_start, _shape(Y, axes), batch_shape)
     if return_info:
-        theta, mu = np.zeros(max(math.prod(batch_shape), 1)), np.zeros(shape)
+        theta, mu = np.zeros(batch_shape), np.zeros(_shape(Y, axes))
 
     X = np.empty_like(Y, subok=False) if out is None else out
-    if Y.size == 0:
-        tally: tuple[int, int, float, int] | None = (0, 0, 0.0, 0)
-    else:
+    tally = (0, 0, 0.0, 0)
+    if Y.size:
         source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
-        target = X if _can_write(X, source) else np.empty_like(source)
-        tally = _core.project_l1inf(
+        target = X if out is None or _can_write(X, source) else np.empty_like(source)
+        result = _core.project_l1inf(
             source, target, _DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
             theta, mu, old_theta, old_mu,
         )  # fmt: skip
-        if tally is None:
+        if result is None:
             _validate.not_finite(Y)
+        tally = result
         if target is not X:
             X[...] = target
-    if not return_info:
+    if theta is None or mu is None:
         return X
-    assert tally is not None and theta is not None and mu is not None
     info = ProjectionInfo(
-        theta=theta.reshape(batch_shape) if batch else float(theta[0]),
+        theta=theta if batch else float(theta),
         mu=mu.astype(X.real.dtype.newbyteorder("=")),
         clipped=tally[0],
         kept=tally[1],
@@ -99,9 +97,10 @@ def _shape(Y: npt.NDArray[Any], dropped: int) -> tuple[int, ...]:
 
 def _is_plain(Y: npt.NDArray[Any]) -> bool:
     """Whether the core can address `Y`: native byte order, aligned, strides in whole elements."""
-    if not (Y.dtype.isnative and Y.flags.aligned):
+    flags = Y.flags
+    if not (Y.dtype.isnative and flags.aligned):
         return False
-    return Y.flags.c_contiguous or not any(stride % Y.itemsize for stride in Y.strides)
+    return flags.c_contiguous or not any(stride % Y.itemsize for stride in Y.strides)
 
 
 def _can_write(X: npt.NDArray[Any], source: npt.NDArray[Any]) -> bool:

@@ -123,7 +123,9 @@ def norm_linf1(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, thread
     return value if batch_axis is not None else float(value)
 
 
-def prox_linf1(Y: Any, scale: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
+def prox_linf1(
+    Y: Any, scale: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None
+) -> Any:
     r"""Proximal operator of ``scale * norm_linf1``.
 
     Solves :math:`\min_X \tfrac12 \|X - Y\|_F^2 + \text{scale} \cdot \max_g \sum_i |X_{ig}|` through Moreau's identity:
