@@ -261,8 +261,12 @@ void strip_gather(const T* y, Index stride, Index n, Index width, const Index* c
             typename L::Reg square[W];
             for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
             transpose<T>(square);
-            for (Index i = 0; i < W && j + i < count; ++i)
-                L::store_first(rows + (j + i) * row_stride + r, height, square[i]);
+            const Index wanted = count - j < W ? count - j : W;
+            T* to = rows + j * row_stride + r;
+            if (height == W)  // a masked store is slow even when it masks nothing
+                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
+            else
+                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
         }
     }
 }
@@ -277,8 +281,8 @@ void strip_clip_to(const T* y, T* x, Index width, const T* caps) {
     if (i > 0) L::store_first(x, i, clamp(L::load_first(y, i), L::load_first(caps, i)));
     for (; i + W <= width; i += W) {
         const auto high = L::load(caps + i);
-        // Where a whole register of groups is zero, the read of y is spared.
-        if (L::bits(L::above(high, zero)) != 0)
+        // Where a whole register of groups is zero the read of y is spared, if it is one from memory.
+        if (!Stream || L::bits(L::above(high, zero)) != 0)
             put<T, Stream>(x + i, clamp(L::load(y + i), high));
         else
             put<T, Stream>(x + i, zero);

@@ -120,8 +120,9 @@ private:
         const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
         const double error = std::sqrt(variance * size) / slope;
         Aim aim{found.theta, spread_errors * error, mean / active, nullptr};
-        // With hardly any group active the error is a guess: reach for a few more than the sample has, not for all.
-        const auto reach = static_cast<std::size_t>(2.0 * active) + 4;
+        // With hardly any group active the error is a guess: reach for a few more than the sample has, as many as the
+        // luck of the draw may have hidden, not for all.
+        const auto reach = static_cast<std::size_t>(active + 2.0 * std::sqrt(active)) + 1;
         if (reach < which.size()) {
             std::vector<double>& sums = newton.sums_;
             std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(reach), sums.end(), std::greater<>());

@@ -55,12 +55,12 @@ public:
         }
     }
 
-    // The magnitudes of the given groups, `stride` apart.
+    // The members of the given groups, `stride` apart.
     void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
         for (const std::int64_t g : which) {
             T* row = to;
             runs(g, [&](const T* y, std::int64_t n) {
-                for (std::int64_t i = 0; i < n; ++i) *row++ = std::fabs(y[i]);
+                row = std::copy_n(y, n, row);
             });
             to += stride;
         }

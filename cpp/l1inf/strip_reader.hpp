@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -69,15 +70,15 @@ public:
         find_caps(strip_of(c), aim, chunk);
     }
 
-    // The magnitudes of the given groups, `stride` apart. Taken row by row, since group by group would fetch
-    // each cache line once for every group in it.
+    // The members of the given groups, in rising order, `stride` apart.
     void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
-        std::vector<std::int64_t> offsets;
-        for (const std::int64_t g : which) offsets.push_back(view_.group.at(g).in);
-        for (std::int64_t i = 0; i < members(); ++i) {
-            const T* row = static_cast<const T*>(view_.in) + view_.member.at(i).in;
-            for (std::size_t j = 0; j < which.size(); ++j)
-                to[static_cast<std::int64_t>(j) * stride + i] = std::fabs(row[offsets[j]]);
+        std::vector<std::int64_t> columns;
+        for (std::size_t from = 0; from < which.size(); from += columns.size(), to += stride * std::ssize(columns)) {
+            const std::int64_t begin = which[from] / line_ * line_;  // the groups of one line are gathered together
+            columns.clear();
+            for (std::size_t j = from; j < which.size() && which[j] < begin + line_ && columns.size() < gather_limit; ++j)
+                columns.push_back(which[j] - begin);
+            gather({static_cast<const T*>(view_.in) + view_.group.at(begin).in, begin, line_}, columns, to, stride);
         }
     }
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
@@ -105,6 +106,12 @@ private:
             f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent, i * inner.extent);
     }
 
+    void gather(const Strip& strip, const std::vector<std::int64_t>& columns, T* rows, std::int64_t row_stride) const {
+        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t first) {
+            kernels<T>().strip_gather(y, stride, n, strip.width, columns.data(), std::ssize(columns), rows + first, row_stride);
+        });
+    }
+
     // Turns the stale groups into rows, some at a time, and settles their caps.
     void find_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
         const auto total = static_cast<std::int64_t>(chunk.stale.size());
@@ -118,9 +125,7 @@ private:
             const std::int64_t count = std::min(batch_, total - from);
             columns.clear();
             for (std::int64_t j = 0; j < count; ++j) columns.push_back(window(chunk, from + j).group - strip.group);
-            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t first) {
-                kernels<T>().strip_gather(y, stride, n, strip.width, columns.data(), count, rows.get() + first, row_stride);
-            });
+            gather(strip, columns, rows.get(), row_stride);
             for (std::int64_t j = 0; j < count; ++j) {
                 const auto i = static_cast<std::size_t>(chunk.stale[static_cast<std::size_t>(from + j)]);
                 const Line& line = chunk.lines[i];

@@ -54,7 +54,8 @@ def project_l1inf(
     tally = (0, 0, 0.0, 0)
     if Y.size:
         source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
-        target = X if out is None or _can_write(X, source) else np.empty_like(source)
+        fits = source is Y if out is None else _can_write(X, source)
+        target = X if fits else np.empty_like(source)
         result = _core.project_l1inf(
             source, target, _DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
             theta, mu, old_theta, old_mu,
