@@ -12,6 +12,8 @@ namespace normball {
 // except in row_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
 template <class T>
 struct Kernels {
+    std::int64_t lanes;  // elements to a register
+
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
     void (*row_stats)(const T* y, std::int64_t n, std::int64_t stride, std::int64_t count, double* sums,
                       double* peaks);
@@ -26,6 +28,10 @@ struct Kernels {
 
     // Adds to the sums, and raises the peaks, of every group of the strip.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks);
+    // What row_gap does, for as many neighbouring groups as there are lanes, or fewer: arrays of lane_limit, one entry
+    // for each group, hold the thresholds and receive the rest. Counts are in T: exact for fewer than 2^24 members.
+    void (*lane_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t lanes, const T* t, double* s, T* k,
+                     T* below, T* above);
     // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);

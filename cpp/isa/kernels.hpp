@@ -89,8 +89,8 @@ template <class T>
 void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
-    const auto threshold = L::all(t), none_below = L::all(*below), none_above = L::all(*above);
-    auto greatest = none_below, least = none_above;
+    const auto threshold = L::all(t);
+    auto greatest = L::all(*below), least = L::all(*above);
     Index count = 0;
     Sum<T> sum;
     // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
@@ -99,8 +99,8 @@ void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) 
         const auto m = L::above(v, threshold);
         sum.add_where(m, v);
         count += popcount(L::bits(m));
-        least = L::min(L::where(m, v, none_above), least);
-        greatest = L::max(L::where(m, none_below, v), greatest);
+        least = L::min_where(m, least, v);
+        greatest = L::max_unless(m, greatest, v);
     }
     *s += sum.total();
     *k += count;
@@ -215,6 +215,39 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
     }
 }
 
+// Two rows at a time, so that an addition need not wait for the one before.
+template <class T, bool Partial>
+void lane_gap_of(const T* y, Index stride, Index n, Index lanes, const T* t, double* s, T* k, T* below, T* above) {
+    using L = Lanes<T>;
+    const auto one = L::all(1), threshold = L::load(t);
+    auto greatest = L::load(below), least = L::load(above);
+    typename L::Reg count[2] = {L::load(k), L::all(0)};
+    Sum<T> sum[2] = {Sum<T>::load(s), {}};
+    const auto step = [&](const T* row, Sum<T>& total, typename L::Reg& number) __attribute__((always_inline)) {
+        const auto v = L::magnitude(Partial ? L::load_first(row, lanes) : L::load(row));
+        const auto m = L::above(v, threshold);
+        total.add_where(m, v);
+        number = L::add_where(m, number, one);
+        least = L::min_where(m, least, v);
+        greatest = L::max_unless(m, greatest, v);
+    };
+    Index i = 0;
+    for (; i + 2 <= n; i += 2, y += 2 * stride) step(y, sum[0], count[0]), step(y + stride, sum[1], count[1]);
+    if (i < n) step(y, sum[0], count[0]);
+    sum[0].add(sum[1]);
+    sum[0].store(s);
+    L::store(k, L::add(count[0], count[1]));
+    L::store(below, greatest), L::store(above, least);
+}
+
+template <class T>
+void lane_gap(const T* y, Index stride, Index n, Index lanes, const T* t, double* s, T* k, T* below, T* above) {
+    if (lanes < Lanes<T>::width)
+        lane_gap_of<T, true>(y, stride, n, lanes, t, s, k, below, above);
+    else
+        lane_gap_of<T, false>(y, stride, n, lanes, t, s, k, below, above);
+}
+
 // Rounds of perfect shuffles turn the rows of a square of registers into its columns.
 template <class T>
 void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
@@ -297,8 +330,8 @@ void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream) {
 
 template <class T>
 Kernels<T> table() {
-    return {row_stats<T>, row_above<T>,   row_gap<T>,      row_collect<T>,
-            row_clip<T>,  strip_stats<T>, strip_gather<T>, strip_clip<T>};
+    return {Lanes<T>::width, row_stats<T>,   row_above<T>, row_gap<T>,      row_collect<T>,
+            row_clip<T>,     strip_stats<T>, lane_gap<T>,  strip_gather<T>, strip_clip<T>};
 }
 
 }  // namespace normball::NORMBALL_ISA

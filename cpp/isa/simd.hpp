@@ -1,4 +1,5 @@
-// The only file that thinks in lanes. Lanes<T> is a register of T, Sum<T> one double per lane of Lanes<T>.
+// The only file that thinks in lanes. Lanes<T> is a register of T, Sum<T> one double per lane of Lanes<T>. Operands of
+// max_unless are not negative.
 //
 // Included once by each file of isa/, under that file's compiler flags and inside its own namespace, so that code for
 // one instruction set can never be linked in place of another's. For the same reason nothing here, nor in kernels.hpp,
@@ -37,11 +38,12 @@ struct Lanes<double> {
     static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_pd(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_pd(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_pd(a, b); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return _mm512_mask_min_pd(a, m, a, b); }
+    static Reg max_unless(Mask m, Reg a, Reg b) { return _mm512_mask_max_pd(a, static_cast<Mask>(~m), a, b); }
     static Reg minus(Reg v) { return _mm512_sub_pd(_mm512_setzero_pd(), v); }
     static Mask above(Reg a, Reg b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
-    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_pd(b, m, a); }
     // The lanes named by `bits`, side by side, and after them anything. The compressing store is microcoded on some
     // chips; compressing in a register is fast on all of them.
     static void compress(double* p, unsigned bits, Reg v) {
@@ -74,11 +76,12 @@ struct Lanes<float> {
     static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_ps(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return _mm512_mask_min_ps(a, m, a, b); }
+    static Reg max_unless(Mask m, Reg a, Reg b) { return _mm512_mask_max_ps(a, static_cast<Mask>(~m), a, b); }
     static Reg minus(Reg v) { return _mm512_sub_ps(_mm512_setzero_ps(), v); }
     static Mask above(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
-    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_mov_ps(b, m, a); }
     static void compress(float* p, unsigned bits, Reg v) {
         _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<Mask>(bits), v));
     }
@@ -161,7 +164,8 @@ struct Lanes<double> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
-    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(a, min(a, b), m); }
+    static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_pd(m, b)); }
     static void compress(double* p, unsigned bits, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits]));
         _mm256_storeu_ps(reinterpret_cast<float*>(p), _mm256_permutevar8x32_ps(_mm256_castpd_ps(v), order));
@@ -205,7 +209,8 @@ struct Lanes<float> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
-    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(a, min(a, b), m); }
+    static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_ps(m, b)); }
     static void compress(float* p, unsigned bits, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits]));
         _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(v, order));
@@ -314,6 +319,8 @@ struct Lanes {
     static Reg add_where(Mask m, Reg a, Reg b) { return a + where(m, b, Reg{}); }
     static Reg max(Reg a, Reg b) { return where(a > b, a, b); }
     static Reg min(Reg a, Reg b) { return where(a < b, a, b); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
+    static Reg max_unless(Mask m, Reg a, Reg b) { return where(m, a, max(a, b)); }
     static Reg minus(Reg v) { return -v; }
     static Mask above(Reg a, Reg b) { return a > b; }
     static Mask and_not(Mask a, Mask b) { return a & ~b; }

@@ -217,7 +217,7 @@ private:
                     chunk.evaluate(i, cap);
                     totals.changed |= line.moves(cap, theta_);
                 } else {
-                    chunk.stale.push_back(static_cast<std::int64_t>(i));
+                    chunk.stale.push_back(i);
                     continue;
                 }
             }
@@ -236,13 +236,13 @@ private:
             const std::int64_t c = todo[static_cast<std::size_t>(t)];
             Chunk<T>& chunk = chunks_[static_cast<std::size_t>(c)];
             Totals& part = parts[static_cast<std::size_t>(t)];
-            const std::vector<std::int64_t> stale = chunk.stale;  // the reader may sort its own
+            const std::vector<std::size_t> stale = chunk.stale;  // the reader may sort its own
             std::vector<double> caps;
-            for (const std::int64_t i : stale) caps.push_back(chunk.lines[static_cast<std::size_t>(i)].cap(theta_));
+            for (const std::size_t i : stale) caps.push_back(chunk.lines[i].cap(theta_));
             chunk.drop_stale_windows();
             reader_.refresh(c, aim, chunk);
             for (std::size_t j = 0; j < stale.size(); ++j) {
-                const Line& line = chunk.lines[static_cast<std::size_t>(stale[j])];
+                const Line& line = chunk.lines[stale[j]];
                 part.mean += line.mean, part.weight += line.weight;
                 part.changed |= line.moves(caps[j], theta_);
             }

@@ -3,7 +3,8 @@
 // The unit of reading is the chunk: some groups that stay in a cache while their caps are found, cut by the shape of
 // the problem alone. A read leaves, for each group that may be non-zero, a Line that bounds its cap from below, with the
 // gap between two members in which the cap may move and the line still holds; and, for long groups, a Window around the
-// cap with all the magnitudes in it, so that the cap can cross members there without another read.
+// cap with all the magnitudes in it, so that the cap can cross members there without another read. Short groups need no
+// window: reading one again costs less than keeping candidates does.
 #pragma once
 
 #include <algorithm>
@@ -136,7 +137,7 @@ template <class T>
 struct Chunk {
     std::vector<Line> lines;      // what every step of Newton's method looks at
     std::vector<Window> windows;  // and what it needs when a line no longer holds
-    std::vector<std::int64_t> stale;  // lines that must be read again
+    std::vector<std::size_t> stale;  // lines that must be read again
     Candidates<T> candidates;
     double reads = 0.0;  // elements fetched from memory
 
@@ -146,9 +147,15 @@ struct Chunk {
         return lines.size() - 1;
     }
 
+    // Where to start looking for a cap: where the line has it, or the earlier call, or the neighbour.
+    double start(std::size_t i, const Aim& aim, double neighbour) const {
+        if (lines[i].read()) return lines[i].cap(aim.theta);
+        return aim.caps != nullptr ? aim.start(windows[i].group) : neighbour;
+    }
+
     // Gives up the windows of the stale lines and closes the gaps that their candidates leave.
     void drop_stale_windows() {
-        for (const std::int64_t i : stale) windows[static_cast<std::size_t>(i)].hi = -1.0;
+        for (const std::size_t i : stale) windows[i].hi = -1.0;
         std::vector<Window*> kept;
         for (Window& w : windows)
             if (w.hi >= w.lo) kept.push_back(&w);
@@ -169,86 +176,5 @@ struct Chunk {
         lines[i].set_gap(static_cast<double>(below), static_cast<double>(above), w.peak);
     }
 };
-
-// Groups up to this length are their own windows: one more read of them costs less than keeping candidates does.
-inline constexpr std::int64_t short_group = 256;
-inline constexpr std::int64_t collect_piece = 1024;  // 8 KB at most: a quarter of the first cache
-
-// Lists the members in (lo, hi] and adds up those above. False where the candidates would pass the limit, which those
-// of an empty window never do.
-template <class T, class Runs>
-bool collect(Chunk<T>& chunk, Window& window, double lo, double hi, std::int64_t limit, Runs runs) {
-    const T from = std::min(round_down<T>(lo), window.template threshold<T>(hi)), to = window.template threshold<T>(hi);
-    const std::int64_t first = chunk.candidates.size();
-    double s = 0.0;
-    std::int64_t k = 0;
-    bool fits = true;
-    runs([&](const T* y, std::int64_t n) {
-        for (std::int64_t i = 0; fits && i < n; i += collect_piece) {
-            const std::int64_t piece = std::min(collect_piece, n - i);
-            T* found = from < to ? chunk.candidates.room(piece + lane_limit, limit) : nullptr;
-            fits = found != nullptr || from == to;
-            if (fits) chunk.candidates.keep(kernels<T>().row_collect(y + i, piece, from, to, found, &s, &k));
-        }
-    });
-    if (!fits) return chunk.candidates.drop_from(first), false;
-    window.lo = static_cast<double>(from), window.hi = static_cast<double>(to);
-    window.s_hi = s, window.k_hi = k, window.first = first, window.count = chunk.candidates.size() - first;
-    return true;
-}
-
-// Finds the cap of one group at aim.theta by Newton steps from the threshold `cap`, while the group is in the cache, and
-// leaves its line and window. From the left the steps only go up, and k only down; the first alone may come from the
-// right. `runs` calls its argument with every run of the group's members. Returns the cap.
-template <class T, class Runs>
-double settle(Chunk<T>& chunk, std::size_t i, const Aim& aim, double cap, std::int64_t members, std::int64_t limit,
-              Runs runs) {
-    const Kernels<T>& kernel = kernels<T>();
-    Line& line = chunk.lines[i];
-    Window& window = chunk.windows[i];
-    window.hi = -1.0;
-    line.above = -1.0;  // holds nowhere
-    std::int64_t k = 0, k_before = 0;
-    for (bool first = true, settled = false; !settled; first = false) {
-        double s = 0.0;
-        k = 0;
-        const T t = window.template threshold<T>(cap);
-        T below = T(0), above = static_cast<T>(window.peak);
-        if (members > short_group)
-            runs([&](const T* y, std::int64_t n) { kernel.row_above(y, n, t, &s, &k); });
-        else
-            runs([&](const T* y, std::int64_t n) { kernel.row_gap(y, n, t, &s, &k, &below, &above); });
-        line.set(s, static_cast<double>(k));
-        const double next = line.cap(aim.theta);
-        settled = !first && next <= cap;
-        if (members > short_group) {
-            settled = settled || k == k_before;
-            settled = settled || std::fabs(next - cap) * static_cast<double>(k) < aim.spread / 4;  // close enough for a window
-        } else {
-            line.set_gap(static_cast<double>(below), static_cast<double>(above), window.peak);
-            settled = settled || line.holds(next);
-        }
-        // The sums that guide these steps carry T's rounding: a step within it would only wander.
-        const bool stays = std::fabs(next - cap) <= 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * line.mean;
-        settled = settled || stays;
-        if (!stays) cap = next;
-        k_before = k;
-    }
-    if (members <= short_group) return cap;
-
-    // The window holds the cap for every theta within the spread, and whatever T's rounding does to it. Where nothing is
-    // known of theta, or the candidates would take too much room, it is empty and only makes the line exact.
-    const double rounding = 8.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * cap;
-    double half = aim.spread > 0.0 ? std::max(aim.spread / static_cast<double>(k), rounding) : 0.0;
-    if (!collect(chunk, window, std::max(cap - half, 0.0), cap + half, limit, runs)) {
-        half = 0.0;
-        collect(chunk, window, cap, cap, limit, runs);
-    }
-    if (half > 0.0)
-        chunk.evaluate(i, cap);
-    else
-        line.set(window.s_hi, static_cast<double>(window.k_hi)), window.hi = -1.0;
-    return cap;
-}
 
 }  // namespace normball

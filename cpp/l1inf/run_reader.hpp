@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "l1inf/records.hpp"
+#include "l1inf/settle.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -41,18 +43,14 @@ public:
             const std::int64_t to = std::min(from + batch, end);
             stats(from, to, sums, peaks);
             for (std::int64_t g = from; aim != nullptr && g < to; ++g)
-                if (aim->reaches(sums[g]))  // each group starts from its neighbour's cap
-                    start = find_cap(chunk, chunk.add(g, sums[g], peaks[g]), *aim, aim->caps ? aim->start(g) : start);
+                if (aim->reaches(sums[g])) start = find_cap(chunk, chunk.add(g, sums[g], peaks[g]), *aim, start);
         }
     }
 
     // Reads the stale lines again.
     void refresh(std::int64_t, const Aim& aim, Chunk<T>& chunk) const {
-        chunk.reads += static_cast<double>(static_cast<std::int64_t>(chunk.stale.size()) * members());
-        for (const std::int64_t i : chunk.stale) {
-            const Line& line = chunk.lines[static_cast<std::size_t>(i)];
-            find_cap(chunk, static_cast<std::size_t>(i), aim, line.read() ? line.cap(aim.theta) : aim.cap);
-        }
+        chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
+        for (const std::size_t i : chunk.stale) find_cap(chunk, i, aim, aim.cap);
     }
 
     // The members of the given groups, `stride` apart.
@@ -105,10 +103,13 @@ private:
         }
     }
 
-    double find_cap(Chunk<T>& chunk, std::size_t i, const Aim& aim, double start) const {
+    // A new line starts from its neighbour's cap. Returns the cap.
+    double find_cap(Chunk<T>& chunk, std::size_t i, const Aim& aim, double neighbour) const {
         const std::int64_t group = chunk.windows[i].group;
-        return settle(chunk, i, aim, start, members(), candidate_limit(per_chunk_ * members()),
-                      [&](auto f) { runs(group, f); });
+        const double start = chunk.start(i, aim, neighbour);
+        const auto members_of_group = [&](auto f) { runs(group, f); };
+        if (members() <= short_group) return settle_short(chunk, i, aim, start, members_of_group);
+        return settle(chunk, i, aim, start, candidate_limit(per_chunk_ * members()), members_of_group);
     }
 
     const View& view_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "l1inf/records.hpp"
+#include "l1inf/settle.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -55,18 +56,17 @@ public:
             sums[g] = sum[static_cast<std::size_t>(i)];
             peaks[g] = static_cast<double>(peak[static_cast<std::size_t>(i)]);
             if (aim != nullptr && aim->reaches(sums[g]))
-                chunk.stale.push_back(static_cast<std::int64_t>(chunk.add(g, sums[g], peaks[g])));
+                chunk.stale.push_back(chunk.add(g, sums[g], peaks[g]));
         }
         if (aim != nullptr) find_caps(strip, *aim, chunk);
     }
 
     // Reads the stale lines again.
     void refresh(std::int64_t c, const Aim& aim, Chunk<T>& chunk) const {
-        chunk.reads += static_cast<double>(static_cast<std::int64_t>(chunk.stale.size()) * members());
+        chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
         // Lines that were added late stand behind the others.
-        std::sort(chunk.stale.begin(), chunk.stale.end(), [&](std::int64_t a, std::int64_t b) {
-            return chunk.windows[static_cast<std::size_t>(a)].group < chunk.windows[static_cast<std::size_t>(b)].group;
-        });
+        std::sort(chunk.stale.begin(), chunk.stale.end(),
+                  [&](std::size_t a, std::size_t b) { return chunk.windows[a].group < chunk.windows[b].group; });
         find_caps(strip_of(c), aim, chunk);
     }
 
@@ -112,35 +112,42 @@ private:
         });
     }
 
-    // Turns the stale groups into rows, some at a time, and settles their caps.
+    // Settles the caps of the stale lines, which are in the order of their groups.
     void find_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
-        const auto total = static_cast<std::int64_t>(chunk.stale.size());
-        if (total == 0) return;
+        if (members() <= short_group) return find_short_caps(strip, aim, chunk);
+        const std::int64_t total = std::ssize(chunk.stale), row_stride = apart(members());
         const std::int64_t limit = candidate_limit(strip.width * members());
-        const std::int64_t row_stride = apart(members());
         const Scratch<T> rows(std::min(batch_, total) * row_stride);
         std::vector<std::int64_t> columns;
         double start = aim.cap;
         for (std::int64_t from = 0; from < total; from += batch_) {
-            const std::int64_t count = std::min(batch_, total - from);
+            const auto begin = chunk.stale.begin() + from, end = begin + std::min(batch_, total - from);
             columns.clear();
-            for (std::int64_t j = 0; j < count; ++j) columns.push_back(window(chunk, from + j).group - strip.group);
+            for (auto i = begin; i < end; ++i) columns.push_back(chunk.windows[*i].group - strip.group);
             gather(strip, columns, rows.get(), row_stride);
-            for (std::int64_t j = 0; j < count; ++j) {
-                const auto i = static_cast<std::size_t>(chunk.stale[static_cast<std::size_t>(from + j)]);
-                const Line& line = chunk.lines[i];
-                if (line.read())
-                    start = line.cap(aim.theta);
-                else if (aim.caps != nullptr)
-                    start = aim.start(chunk.windows[i].group);
-                start = settle(chunk, i, aim, start, members(), limit,
-                               [&](auto f) { f(static_cast<const T*>(rows.get() + j * row_stride), members()); });
-            }
+            const T* row = rows.get();
+            for (auto i = begin; i < end; ++i, row += row_stride)
+                start = settle(chunk, *i, aim, chunk.start(*i, aim, start), limit, [&](auto f) { f(row, members()); });
         }
     }
 
-    const Window& window(const Chunk<T>& chunk, std::int64_t stale) const {
-        return chunk.windows[static_cast<std::size_t>(chunk.stale[static_cast<std::size_t>(stale)])];
+    // The same for short groups, which are in their lanes as they lie.
+    void find_short_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
+        const Kernels<T>& kernel = kernels<T>();
+        double start = aim.cap;
+        for (auto i = chunk.stale.begin(); i < chunk.stale.end();) {
+            const std::int64_t first = (chunk.windows[*i].group - strip.group) / kernel.lanes * kernel.lanes;
+            const std::int64_t lanes = std::min(kernel.lanes, strip.width - first);
+            LaneBatch batch;
+            for (; i < chunk.stale.end() && chunk.windows[*i].group - strip.group < first + lanes; ++i)
+                batch.add(*i, chunk.windows[*i].group - strip.group - first, chunk.start(*i, aim, start));
+            settle_lanes(chunk, aim, batch, [&](const T* t, double* s, T* k, T* below, T* above) {
+                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t) {
+                    kernel.lane_gap(y + first, stride, n, lanes, t, s, k, below, above);
+                });
+            });
+            start = batch.cap[batch.size - 1];
+        }
     }
 
     const View& view_;
