@@ -104,6 +104,8 @@ void apply_strips(const View& view, const double* caps, bool stream, Team& team)
     const std::int64_t m = view.groups(), n = view.members(), line = view.group.inner().extent;
     std::vector<T> rounded(static_cast<std::size_t>(m));
     std::transform(caps, caps + m, rounded.begin(), round_down<T>);
+    // Looking for zero caps pays where most registers of them are zero; elsewhere the guesses of the processor fail.
+    const bool sparse = (m - std::count(rounded.begin(), rounded.end(), T(0))) * 4 * kernels<T>().lanes < m;
     const std::int64_t per_chunk = std::max<std::int64_t>(1, (std::int64_t(1) << 16) / line);
     const std::int64_t chunks = (n + per_chunk - 1) / per_chunk;
     for (std::int64_t g = 0; g < m; g += line) {
@@ -112,7 +114,7 @@ void apply_strips(const View& view, const double* caps, bool stream, Team& team)
             for (std::int64_t i = c * per_chunk; i < std::min((c + 1) * per_chunk, n); ++i) {
                 const Offset from = at + view.member.at(i);
                 kernels<T>().strip_clip(static_cast<const T*>(view.in) + from.in,
-                                        static_cast<T*>(view.out) + from.out, line, rounded.data() + g, stream);
+                                        static_cast<T*>(view.out) + from.out, line, rounded.data() + g, stream, sparse);
             }
         });
     }

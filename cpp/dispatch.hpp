@@ -35,8 +35,8 @@ struct Kernels {
     // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
-    // One row of members: x = clamp(y, -caps, caps).
-    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream);
+    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y.
+    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse);
 };
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements

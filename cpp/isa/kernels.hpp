@@ -285,7 +285,9 @@ void strip_gather(const T* y, Index stride, Index n, Index width, const Index* c
         const Index height = n - r < W ? n - r : W;
         for (Index i = 0; i < height; ++i) {
             const T* row = y + (r + i) * stride;
+            const Index ahead = r + i + 8 < n ? 8 * stride : 0;  // the hardware does not foresee a step to another row
             for (Index p = 0; p < number; ++p) {
+                __builtin_prefetch(row + ahead + pieces[p].base, 0, 2);
                 const auto v = width < W ? L::load_first(row, width) : L::load(row + pieces[p].base);
                 L::compress(tile + i * tile_stride + pieces[p].to, pieces[p].bits, v);
             }
@@ -304,7 +306,7 @@ void strip_gather(const T* y, Index stride, Index n, Index width, const Index* c
     }
 }
 
-template <class T, bool Stream>
+template <class T, bool Stream, bool Sparse>
 void strip_clip_to(const T* y, T* x, Index width, const T* caps) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
@@ -314,18 +316,21 @@ void strip_clip_to(const T* y, T* x, Index width, const T* caps) {
     if (i > 0) L::store_first(x, i, clamp(L::load_first(y, i), L::load_first(caps, i)));
     for (; i + W <= width; i += W) {
         const auto high = L::load(caps + i);
-        // Where a whole register of groups is zero the read of y is spared, if it is one from memory.
-        if (!Stream || L::bits(L::above(high, zero)) != 0)
-            put<T, Stream>(x + i, clamp(L::load(y + i), high));
-        else
+        if (Sparse && L::bits(L::above(high, zero)) == 0)  // a whole register of zero groups: y need not be read
             put<T, Stream>(x + i, zero);
+        else
+            put<T, Stream>(x + i, clamp(L::load(y + i), high));
     }
-    if (i < width) L::store_first(x + i, width - i, clamp(L::load_first(y + i, width - i), L::load_first(caps + i, width - i)));
+    const Index rest = width - i;
+    if (rest > 0) L::store_first(x + i, rest, clamp(L::load_first(y + i, rest), L::load_first(caps + i, rest)));
 }
 
 template <class T>
-void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream) {
-    stream ? strip_clip_to<T, true>(y, x, width, caps) : strip_clip_to<T, false>(y, x, width, caps);
+void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream, bool sparse) {
+    if (stream)
+        sparse ? strip_clip_to<T, true, true>(y, x, width, caps) : strip_clip_to<T, true, false>(y, x, width, caps);
+    else
+        sparse ? strip_clip_to<T, false, true>(y, x, width, caps) : strip_clip_to<T, false, false>(y, x, width, caps);
 }
 
 template <class T>

@@ -5,18 +5,18 @@
 // bound it from below, and the root of a sum of lines bounds the root theta* of g = radius from below. Newton's method
 // re-evaluates the lines at the caps they give and solves again, until no line changes: exact, no sort, no tolerance.
 //
-// What makes it cost one read: theta is first estimated on a sample of the groups, with its standard error. While a
-// group is in the cache, its cap at the estimate is found, and the few members within the error around the cap are
-// kept. All further steps run on those. An estimate that was off costs another read of the groups concerned, and
-// nothing else: every line is valid wherever it was evaluated.
+// What makes it cheap: one read gives the sums and peaks of all the groups, and so two lines for each. The root of those
+// already shows nearly all the groups that are zero, which are never read again. The others are read once more, and
+// while a group is in the cache, its cap is found and the few members around the cap are kept; all further steps run on
+// those. Where most groups are non-zero, the two lines say little of theta, and it is estimated first on a sample of the
+// groups, with its standard error. An estimate that was off costs another read of the groups concerned, and nothing
+// else: every line is valid wherever it was evaluated.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <optional>
 #include <vector>
 
 #include "parallel.hpp"
@@ -61,19 +61,16 @@ public:
     Newton(const Reader& reader, double radius, Team& team)
         : reader_(reader), radius_(radius), team_(team), chunks_(static_cast<std::size_t>(reader.chunks())) {}
 
-    // Fills `solution` unless the outcome is `out_of_range`. The warm start, theta and a cap for each group, may hold
-    // anything that is finite and not negative.
+    // Fills `solution` unless the outcome is `out_of_range`. The warm start, theta and a cap for each group, may hold any
+    // numbers at all.
     Outcome solve(const Solution* warm_start, bool may_sample, Solution& solution) {
-        const std::optional<Aim> aim = may_sample ? sampled_aim(warm_start) : std::nullopt;
         sums_.resize(static_cast<std::size_t>(reader_.groups()));
         peaks_.resize(static_cast<std::size_t>(reader_.groups()));
-        team_.run(reader_.chunks(), [&](std::int64_t c) {
-            reader_.first_read(c, aim ? &*aim : nullptr, sums_.data(), peaks_.data(), chunks_[static_cast<std::size_t>(c)]);
-        });
+        team_.run(reader_.chunks(), [&](std::int64_t c) { reader_.stats(c, sums_.data(), peaks_.data()); });
         const Outcome outcome = classify(sums_, peaks_, radius_);
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks_));
         if (outcome != Outcome::projected) return outcome;
-        find_theta(aim);
+        find_theta(first_aim(warm_start, may_sample));
         report(solution);
         return outcome;
     }
@@ -83,13 +80,27 @@ private:
     friend class Newton;
 
     static constexpr double infinity = std::numeric_limits<double>::infinity();
+    // Where to begin: theta of the last call if it can be true, else the bound of the two lines, else an estimate.
+    Aim first_aim(const Solution* warm_start, bool may_sample) {
+        const double bound = two_line_bound();
+        Aim aim{bound};
+        bound_ = true;
+        std::int64_t active = 0;
+        for (const double sum : sums_) active += sum > bound;
+        if (warm_start != nullptr) {
+            aim.caps = warm_start->mu.data();
+            if (warm_start->theta > bound && std::isfinite(warm_start->theta)) aim.theta = warm_start->theta, bound_ = false;
+        } else if (may_sample && reader_.groups() >= fewest_to_sample && 4 * active > reader_.groups()) {
+            sample(aim);
+        }
+        return aim;
+    }
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
 
-    // Solves for a spread-out sample of the groups, their share of the radius, and turns the result into an aim. The
+    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The
     // standard error of theta is that of the mean cap over the mean slope.
-    std::optional<Aim> sampled_aim(const Solution* warm_start) const {
+    void sample(Aim& aim) {
         const std::int64_t m = reader_.groups(), n = reader_.members();
-        if (m < fewest_to_sample) return std::nullopt;
         const std::int64_t step = Reader::cluster;
         const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
@@ -105,10 +116,10 @@ private:
         view.group.push({count, {apart(n), 0, 0}});
         view.member.push({n, {1, 0, 0}});
         Team alone(1);
-        const RunReader<T, false> sample(view);
-        Newton<RunReader<T, false>> newton(sample, radius_ * static_cast<double>(count) / static_cast<double>(m), alone);
+        const RunReader<T, false> rows(view);
+        Newton<RunReader<T, false>> newton(rows, radius_ * static_cast<double>(count) / static_cast<double>(m), alone);
         Solution found;
-        if (newton.solve(nullptr, false, found) != Outcome::projected) return std::nullopt;
+        if (newton.solve(nullptr, false, found) != Outcome::projected || found.theta <= aim.theta) return;
 
         double mean = 0.0, square = 0.0, slope = 0.0, active = 0.0;
         for (std::size_t i = 0; i < which.size(); ++i) {
@@ -119,62 +130,57 @@ private:
         const double size = static_cast<double>(count);
         const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
         const double error = std::sqrt(variance * size) / slope;
-        Aim aim{found.theta, spread_errors * error, mean / active, nullptr};
-        // With hardly any group active the error is a guess: reach for a few more than the sample has, as many as the
-        // luck of the draw may have hidden, not for all.
-        const auto reach = static_cast<std::size_t>(active + 2.0 * std::sqrt(active)) + 1;
-        if (reach < which.size()) {
-            std::vector<double>& sums = newton.sums_;
-            std::nth_element(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(reach), sums.end(), std::greater<>());
-            aim.spread = std::min(aim.spread, std::max(aim.theta - sums[reach], 0.0));
-        }
-        if (warm_start != nullptr) {
-            aim.caps = warm_start->mu.data();
-            if (std::fabs(warm_start->theta - aim.theta) <= aim.spread) aim.theta = warm_start->theta, aim.spread /= 4.0;
-        }
-        aim.spread = std::max(aim.spread, 1e-9 * aim.theta);
-        return aim;
+        aim.theta = found.theta, aim.cap = mean / active;
+        aim.spread = std::max(spread_errors * error, 1e-9 * aim.theta);
+        bound_ = false;
     }
     static constexpr double spread_errors = 3.0;
 
-    void find_theta(const std::optional<Aim>& aim) {
+    void find_theta(const Aim& start) {
         // theta* is below the largest sum, however rounding has it: some group is never dropped.
         const double ceiling = std::nextafter(*std::max_element(sums_.begin(), sums_.end()), 0.0);
-        theta_ = std::min(aim ? aim->theta : two_line_bound(), ceiling);
-        double spread = aim ? aim->spread : 0.0;
-        double covered = aim ? std::max(aim->theta - aim->spread, 0.0) : infinity;  // all sums above it have a line
-        // A Newton step from anywhere lands left of theta*; only the estimate may lie right of it.
-        std::int64_t active = -1;  // lines that theta is the root of
-        for (bool bound = !aim;; bound = true) {
-            if (theta_ < covered) {
-                const double wanted = std::max(theta_ - spread, 0.0);
+        Aim aim = start;
+        aim.theta = std::min(aim.theta, ceiling);
+        double covered = infinity;  // all sums above it have a line
+        std::int64_t active = -1;   // the lines that theta is the root of
+        for (;; bound_ = true) {
+            if (aim.theta < covered) {
+                const double wanted = bound_ ? aim.theta : std::max(aim.theta - aim.spread, 0.0);
                 add_lines(wanted, covered);
                 covered = wanted;
             }
+            theta_ = aim.theta;
             Totals totals = move_lines();
-            if (totals.stale) read_stale({theta_, spread, aim ? aim->cap : 0.0, nullptr}, totals);
+            if (totals.stale) read_stale(aim, totals);
             if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
             active = totals.active;
-            // A bound only rises; while the lines are not yet those of their caps, the root of the lines may lie below.
-            const double next = std::clamp((totals.mean - radius_) / totals.weight, bound ? theta_ : 0.0, ceiling);
-            if (next != theta_) spread = 2.0 * std::fabs(next - theta_);
-            theta_ = next;
+            // A Newton step from anywhere lands left of theta*; from there it only rises, though the root of lines that
+            // are not yet those of their caps may lie below.
+            const double next = std::clamp((totals.mean - radius_) / totals.weight, bound_ ? theta_ : 0.0, ceiling);
+            if (next != theta_) aim.spread = 2.0 * std::fabs(next - theta_);
+            aim.theta = next;
         }
     }
 
-    // Root of the lower bound that the lines k = n and k = 1 of every group give: Newton from the left.
+    // Root of the lower bound that the lines k = n and k = 1 of every group give: Newton from the left, over the groups
+    // that are still above.
     double two_line_bound() const {
-        const double n = static_cast<double>(reader_.members());
+        const double share = 1.0 / static_cast<double>(reader_.members());
+        std::vector<double> sums = sums_, peaks = peaks_;
         for (double theta = 0.0;;) {
             double value = -radius_, slope = 0.0;
-            for (std::size_t g = 0; g < sums_.size(); ++g) {
-                const double whole = (sums_[g] - theta) / n, top = peaks_[g] - theta;
+            std::size_t left = 0;
+            for (std::size_t g = 0; g < sums.size(); ++g) {
+                const double whole = (sums[g] - theta) * share, top = peaks[g] - theta;
                 value += std::max(std::max(whole, top), 0.0);
-                slope += top > whole && top > 0.0 ? 1.0 : whole > 0.0 ? 1.0 / n : 0.0;
+                slope += top > whole ? 1.0 : share;
+                sums[left] = sums[g], peaks[left] = peaks[g];
+                left += sums[g] > theta;
             }
-            const double next = slope > 0.0 ? theta + value / slope : theta;
+            const double next = theta + value / slope;
             if (!(next > theta * (1.0 + 1e-3))) return theta;  // any bound will do
             theta = next;
+            sums.resize(left), peaks.resize(left);
         }
     }
 
@@ -257,7 +263,7 @@ private:
         solution.theta = theta_;
         solution.mu.assign(sums_.size(), 0.0);
         solution.clipped.assign(sums_.size(), 0);
-        double reads = 0.0;
+        double reads = static_cast<double>(reader_.groups() * reader_.members());
         for (const Chunk<T>& chunk : chunks_) {
             reads += chunk.reads;
             for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
@@ -279,6 +285,7 @@ private:
     std::vector<Chunk<T>> chunks_;
     std::vector<double> sums_, peaks_;
     double theta_ = 0.0;
+    bool bound_ = true;  // theta is a lower bound of theta*, not an estimate
 };
 
 }  // namespace normball

@@ -41,11 +41,8 @@ inline void read_stats(const View& view, double scale, Team& team, std::vector<d
                        std::vector<double>& peaks) {
     sums.resize(static_cast<std::size_t>(view.groups()));
     peaks.resize(static_cast<std::size_t>(view.groups()));
-    with_reader(view, scale, [&]<class Reader>(const Reader& reader) {
-        team.run(reader.chunks(), [&](std::int64_t c) {
-            Chunk<typename Reader::T> chunk;
-            reader.first_read(c, nullptr, sums.data(), peaks.data(), chunk);
-        });
+    with_reader(view, scale, [&](const auto& reader) {
+        team.run(reader.chunks(), [&](std::int64_t c) { reader.stats(c, sums.data(), peaks.data()); });
     });
 }
 

@@ -19,18 +19,15 @@
 
 namespace normball {
 
-// Where theta is expected: within `spread` of `theta`. A spread of 0 says that nobody knows, and opens no windows.
+// What caps are to be found for.
 struct Aim {
     double theta = 0.0;
-    double spread = 0.0;
+    double spread = 0.0;           // how far theta may still move; 0 when nobody knows
     double cap = 0.0;              // a typical cap, to start from
-    const double* caps = nullptr;  // or one for each group
+    const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
 
-    bool reaches(double sum) const { return sum > std::max(theta - spread, 0.0) && std::isfinite(sum); }
-    double start(std::int64_t group) const {
-        const double given = caps != nullptr ? caps[group] : cap;
-        return given > 0.0 && std::isfinite(given) ? given : cap;
-    }
+    // How far a cap that belongs to k members may move with theta.
+    double room_for(double of_cap, double k) const { return spread > 0.0 ? spread / k : of_cap / 2; }
 };
 
 // For k members with sum s: mean = s / k and weight = 1 / k, so that the cap is mean - theta * weight.
@@ -150,7 +147,8 @@ struct Chunk {
     // Where to start looking for a cap: where the line has it, or the earlier call, or the neighbour.
     double start(std::size_t i, const Aim& aim, double neighbour) const {
         if (lines[i].read()) return lines[i].cap(aim.theta);
-        return aim.caps != nullptr ? aim.start(windows[i].group) : neighbour;
+        const double given = aim.caps != nullptr ? aim.caps[windows[i].group] : 0.0;
+        return given > 0.0 && std::isfinite(given) ? given : neighbour;
     }
 
     // Gives up the windows of the stale lines and closes the gaps that their candidates leave.

@@ -33,24 +33,30 @@ public:
     std::int64_t chunks() const { return (groups() + per_chunk_ - 1) / per_chunk_; }
     std::int64_t chunk_of(std::int64_t group) const { return group / per_chunk_; }
 
-    // Sums and peaks of the chunk's groups, and a line for each whose sum is above the aim.
-    void first_read(std::int64_t c, const Aim* aim, double* sums, double* peaks, Chunk<T>& chunk) const {
+    // Sums and peaks of the chunk's groups.
+    void stats(std::int64_t c, double* sums, double* peaks) const {
+        const Kernels<T>& kernel = kernels<T>();
         const std::int64_t begin = c * per_chunk_, end = std::min(begin + per_chunk_, groups());
-        const std::int64_t batch = std::max<std::int64_t>(1, batch_elements / members());
-        chunk.reads += static_cast<double>((end - begin) * members());
-        double start = aim != nullptr ? aim->cap : 0.0;
-        for (std::int64_t from = begin; from < end; from += batch) {
-            const std::int64_t to = std::min(from + batch, end);
-            stats(from, to, sums, peaks);
-            for (std::int64_t g = from; aim != nullptr && g < to; ++g)
-                if (aim->reaches(sums[g])) start = find_cap(chunk, chunk.add(g, sums[g], peaks[g]), *aim, start);
+        if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
+            const std::int64_t stride = view_.group.inner().stride.in;
+            const T* first = static_cast<const T*>(view_.in) + begin * stride;
+            return kernel.row_stats(first, members(), stride, end - begin, sums + begin, peaks + begin);
+        }
+        for (std::int64_t g = begin; g < end; ++g) {
+            sums[g] = peaks[g] = 0.0;
+            runs(g, [&](const T* y, std::int64_t n) {
+                double s = 0.0, p = 0.0;
+                kernel.row_stats(y, n, 0, 1, &s, &p);
+                sums[g] += s, peaks[g] = std::max(peaks[g], p);
+            });
         }
     }
 
-    // Reads the stale lines again.
+    // Reads the stale lines. Each new one starts from its neighbour's cap.
     void refresh(std::int64_t, const Aim& aim, Chunk<T>& chunk) const {
         chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
-        for (const std::size_t i : chunk.stale) find_cap(chunk, i, aim, aim.cap);
+        double cap = aim.cap;
+        for (const std::size_t i : chunk.stale) cap = find_cap(chunk, i, aim, cap);
     }
 
     // The members of the given groups, `stride` apart.
@@ -67,7 +73,6 @@ public:
 
 private:
     static constexpr std::int64_t chunk_elements = std::int64_t(1) << 17;
-    static constexpr std::int64_t batch_elements = 4096;  // read together, and still in the first cache afterwards
     static constexpr std::int64_t pack_elements = 1024;
 
     template <class F>
@@ -86,24 +91,6 @@ private:
         }
     }
 
-    void stats(std::int64_t from, std::int64_t to, double* sums, double* peaks) const {
-        const Kernels<T>& kernel = kernels<T>();
-        if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
-            const std::int64_t stride = view_.group.inner().stride.in;
-            const T* first = static_cast<const T*>(view_.in) + from * stride;
-            return kernel.row_stats(first, members(), stride, to - from, sums + from, peaks + from);
-        }
-        for (std::int64_t g = from; g < to; ++g) {
-            sums[g] = peaks[g] = 0.0;
-            runs(g, [&](const T* y, std::int64_t n) {
-                double s = 0.0, p = 0.0;
-                kernel.row_stats(y, n, 0, 1, &s, &p);
-                sums[g] += s, peaks[g] = std::max(peaks[g], p);
-            });
-        }
-    }
-
-    // A new line starts from its neighbour's cap. Returns the cap.
     double find_cap(Chunk<T>& chunk, std::size_t i, const Aim& aim, double neighbour) const {
         const std::int64_t group = chunk.windows[i].group;
         const double start = chunk.start(i, aim, neighbour);

@@ -59,25 +59,24 @@ double settle(Chunk<T>& chunk, std::size_t i, const Aim& aim, double cap, std::i
         line.set(s, static_cast<double>(k));
         const double next = line.cap(aim.theta);
         settled = k == k_before || (!first && next <= cap);
-        settled = settled || std::fabs(next - cap) * static_cast<double>(k) < aim.spread / 4;  // enough for a window
+        settled = settled || std::fabs(next - cap) < aim.room_for(next, static_cast<double>(k)) / 4;  // a window will do
         // The sums that guide these steps carry T's rounding: a step within it would only wander.
         const bool stays = std::fabs(next - cap) <= 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * line.mean;
         settled = settled || stays;
         if (!stays) cap = next;
     }
 
-    // The window holds the cap for every theta within the spread, and whatever T's rounding does to it. Where nothing is
-    // known of theta, or the candidates would take too much room, it is empty and only makes the line exact.
+    // The window leaves room for the moves of theta to come, and for T's rounding of the cap. Where it would hold too
+    // many candidates, it is empty and only makes the line exact.
     const double rounding = 8.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * cap;
-    double half = aim.spread > 0.0 ? std::max(aim.spread / static_cast<double>(k), rounding) : 0.0;
-    if (!collect(chunk, window, std::max(cap - half, 0.0), cap + half, limit, runs)) {
-        half = 0.0;
-        collect(chunk, window, cap, cap, limit, runs);
-    }
-    if (half > 0.0)
+    const double half = std::max(aim.room_for(cap, static_cast<double>(k)), rounding);
+    if (collect(chunk, window, std::max(cap - half, 0.0), cap + half, limit, runs)) {
         chunk.evaluate(i, cap);
-    else
-        line.set(window.s_hi, static_cast<double>(window.k_hi)), window.hi = -1.0;
+    } else {
+        collect(chunk, window, cap, cap, limit, runs);
+        line.set(window.s_hi, static_cast<double>(window.k_hi));
+        window.hi = -1.0;
+    }
     return cap;
 }
 

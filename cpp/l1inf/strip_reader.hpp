@@ -1,7 +1,7 @@
 // Reads a matrix many neighbouring groups at a time: the groups lie side by side, their members far apart.
 //
-// A chunk is a strip of groups. Its sums come from one pass along the rows; the groups that may be non-zero are then
-// turned into contiguous rows, a few at a time, while the strip is still in the last cache.
+// A chunk is a strip of groups. Its sums come from one pass along the rows; the groups that may be non-zero are later
+// turned into contiguous rows, as many at a time as a cache holds.
 #pragma once
 
 #include <algorithm>
@@ -29,9 +29,7 @@ public:
     }
 
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
-        constexpr std::int64_t granule = 512 / static_cast<std::int64_t>(sizeof(T));
-        const std::int64_t fit = strip_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
-        width_ = std::clamp(fit / granule * granule, granule, 32 * granule);
+        width_ = strip_row_bytes / static_cast<std::int64_t>(sizeof(T));
         per_line_ = (line_ + width_ - 1) / width_;
         const std::int64_t turned = scratch_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
         batch_ = std::clamp(turned / turned_at_once * turned_at_once, turned_at_once, gather_limit);
@@ -42,26 +40,19 @@ public:
     std::int64_t chunks() const { return groups() / line_ * per_line_; }
     std::int64_t chunk_of(std::int64_t group) const { return group / line_ * per_line_ + group % line_ / width_; }
 
-    // Sums and peaks of the chunk's groups, and a line for each whose sum is above the aim.
-    void first_read(std::int64_t c, const Aim* aim, double* sums, double* peaks, Chunk<T>& chunk) const {
+    // Sums and peaks of the chunk's groups.
+    void stats(std::int64_t c, double* sums, double* peaks) const {
         const Strip strip = strip_of(c);
         std::vector<double> sum(static_cast<std::size_t>(strip.width + lane_limit));
         std::vector<T> peak(static_cast<std::size_t>(strip.width + lane_limit));
         blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t) {
             kernels<T>().strip_stats(y, stride, n, strip.width, sum.data(), peak.data());
         });
-        chunk.reads += static_cast<double>(strip.width * members());
-        for (std::int64_t i = 0; i < strip.width; ++i) {
-            const std::int64_t g = strip.group + i;
-            sums[g] = sum[static_cast<std::size_t>(i)];
-            peaks[g] = static_cast<double>(peak[static_cast<std::size_t>(i)]);
-            if (aim != nullptr && aim->reaches(sums[g]))
-                chunk.stale.push_back(chunk.add(g, sums[g], peaks[g]));
-        }
-        if (aim != nullptr) find_caps(strip, *aim, chunk);
+        std::copy_n(sum.data(), strip.width, sums + strip.group);
+        std::copy_n(peak.data(), strip.width, peaks + strip.group);
     }
 
-    // Reads the stale lines again.
+    // Reads the stale lines.
     void refresh(std::int64_t c, const Aim& aim, Chunk<T>& chunk) const {
         chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
         // Lines that were added late stand behind the others.
@@ -84,7 +75,7 @@ public:
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
 private:
-    static constexpr std::int64_t strip_bytes = std::int64_t(1) << 22;    // of the last cache
+    static constexpr std::int64_t strip_row_bytes = std::int64_t(1) << 13;  // two pages: long enough to stream
     static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 21;  // for the groups that are turned together
     static constexpr std::int64_t turned_at_once = lane_limit;
 
