@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "parallel.hpp"
@@ -84,6 +85,7 @@ private:
     Aim first_aim(const Solution* warm_start, bool may_sample) {
         const double bound = two_line_bound();
         Aim aim{bound};
+        aim.share = 1.0 / static_cast<double>(reader_.members());
         bound_ = true;
         std::int64_t active = 0;
         for (const double sum : sums_) active += sum > bound;
@@ -163,11 +165,12 @@ private:
     }
 
     // Root of the lower bound that the lines k = n and k = 1 of every group give: Newton from the left, over the groups
-    // that are still above.
+    // that are still above. It begins at the root of the lines k = n alone.
     double two_line_bound() const {
-        const double share = 1.0 / static_cast<double>(reader_.members());
+        const double n = static_cast<double>(reader_.members()), share = 1.0 / n;
         std::vector<double> sums = sums_, peaks = peaks_;
-        for (double theta = 0.0;;) {
+        const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
+        for (double theta = std::max((total - radius_ * n) / static_cast<double>(sums.size()), 0.0);;) {
             double value = -radius_, slope = 0.0;
             std::size_t left = 0;
             for (std::size_t g = 0; g < sums.size(); ++g) {

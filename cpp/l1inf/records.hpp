@@ -23,7 +23,8 @@ namespace normball {
 struct Aim {
     double theta = 0.0;
     double spread = 0.0;           // how far theta may still move; 0 when nobody knows
-    double cap = 0.0;              // a typical cap, to start from
+    double share = 0.0;            // one over the number of members
+    double cap = 0.0;              // a typical cap, to start from; 0 when nobody knows
     const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
 
     // How far a cap that belongs to k members may move with theta.
@@ -144,11 +145,14 @@ struct Chunk {
         return lines.size() - 1;
     }
 
-    // Where to start looking for a cap: where the line has it, or the earlier call, or the neighbour.
+    // Where to start looking for a cap: where the line has it, or the earlier call, or the neighbour; or, where caps are
+    // not known to be alike, the better of the two lines that sum and peak give.
     double start(std::size_t i, const Aim& aim, double neighbour) const {
         if (lines[i].read()) return lines[i].cap(aim.theta);
         const double given = aim.caps != nullptr ? aim.caps[windows[i].group] : 0.0;
-        return given > 0.0 && std::isfinite(given) ? given : neighbour;
+        if (given > 0.0 && std::isfinite(given)) return given;
+        if (aim.cap > 0.0) return neighbour;
+        return std::max({(lines[i].sum - aim.theta) * aim.share, windows[i].peak - aim.theta, 0.0});
     }
 
     // Gives up the windows of the stale lines and closes the gaps that their candidates leave.
