@@ -25,8 +25,9 @@ inline Half clip(Half y, Half cap) {
 }
 template <class R>
 std::complex<R> clip(std::complex<R> y, R cap) {
-    constexpr double quarter = 0.25;  // the modulus of a finite number may overflow, a quarter of it does not
-    const double modulus = magnitude(y, quarter), limit = quarter * static_cast<double>(cap);
+    // The modulus of a finite number may overflow, a quarter of it does not; that of a subnormal one is better magnified.
+    const double scale = std::max(std::fabs(y.real()), std::fabs(y.imag())) < R(1) ? 0x1p60 : 0.25;
+    const double modulus = magnitude(y, scale), limit = scale * static_cast<double>(cap);
     if (modulus <= limit || cap == std::numeric_limits<R>::max()) return y;  // no cap at all
     const std::complex<double> x = std::complex<double>(y) * (limit / modulus);
     return {static_cast<R>(x.real()), static_cast<R>(x.imag())};

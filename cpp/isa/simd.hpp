@@ -321,7 +321,7 @@ struct Lanes {
     static Reg min(Reg a, Reg b) { return where(a < b, a, b); }
     static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return where(m, a, max(a, b)); }
-    static Reg minus(Reg v) { return -v; }
+    static Reg minus(Reg v) { return Reg{} - v; }  // of 0: +0
     static Mask above(Reg a, Reg b) { return a > b; }
     static Mask and_not(Mask a, Mask b) { return a & ~b; }
     static unsigned bits(Mask m) {

@@ -27,7 +27,9 @@ inline void finish(double radius, double scale, Dtype dtype, Solution& solution)
         for (std::size_t g = 0; g < mu.size(); ++g)
             if (k[g] > 0) mu[g] = std::max(mu[g] - step / static_cast<double>(k[g]), 0.0);
     }
-    solution.theta /= scale;
+    if (const double sum = careful_sum(mu); sum > target)
+        for (double& cap : mu) cap *= target / sum;
+    solution.theta = std::max(solution.theta, 0.0) / scale;
     // Dividing by a power of two is exact unless the result is subnormal; then it must not round up.
     const auto unscaled = [scale](double cap) {
         const double x = cap / scale;
@@ -36,7 +38,7 @@ inline void finish(double radius, double scale, Dtype dtype, Solution& solution)
     std::vector<double> rounded(mu.size());
     for (double shrink = 0x1p-53;; shrink *= 2.0) {
         for (std::size_t g = 0; g < mu.size(); ++g) rounded[g] = round_down(unscaled(mu[g]), dtype);
-        if (careful_sum(rounded) <= radius) break;
+        if (!(careful_sum(rounded) > radius)) break;
         for (double& cap : mu) cap *= 1.0 - shrink;
     }
     mu = std::move(rounded);

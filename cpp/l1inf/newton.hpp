@@ -31,17 +31,19 @@ namespace normball {
 enum class Outcome { projected, interior, out_of_range };
 
 // Sums and peaks beyond these are rescaled by the caller: no sum overflows and no quotient is subnormal inside them.
-inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800;
+// Kernels add a few floats in float, which must not overflow either.
+inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800, largest_float_peak = 0x1p120;
 
 // Whether there is anything to solve, from the sums and peaks of all the groups.
-inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius) {
+inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius,
+                        double largest = largest_peak) {
     double top = 0.0;
     bool finite = true;
     for (std::size_t g = 0; g < sums.size(); ++g) {
         finite &= std::isfinite(sums[g]);
         top = std::max(top, peaks[g]);
     }
-    if (!finite || top > largest_peak || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
+    if (!finite || top > largest || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
@@ -68,7 +70,8 @@ public:
         sums_.resize(static_cast<std::size_t>(reader_.groups()));
         peaks_.resize(static_cast<std::size_t>(reader_.groups()));
         team_.run(reader_.chunks(), [&](std::int64_t c) { reader_.stats(c, sums_.data(), peaks_.data()); });
-        const Outcome outcome = classify(sums_, peaks_, radius_);
+        constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
+        const Outcome outcome = classify(sums_, peaks_, radius_, largest);
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks_));
         if (outcome != Outcome::projected) return outcome;
         find_theta(first_aim(warm_start, may_sample));
@@ -145,6 +148,9 @@ private:
         aim.theta = std::min(aim.theta, ceiling);
         double covered = infinity;  // all sums above it have a line
         std::int64_t active = -1;   // the lines that theta is the root of
+        // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
+        double highest = -infinity;
+        int idle = 0;
         for (;; bound_ = true) {
             if (aim.theta < covered) {
                 const double wanted = bound_ ? aim.theta : std::max(aim.theta - aim.spread, 0.0);
@@ -159,7 +165,15 @@ private:
             // A Newton step from anywhere lands left of theta*; from there it only rises, though the root of lines that
             // are not yet those of their caps may lie below.
             const double next = std::clamp((totals.mean - radius_) / totals.weight, bound_ ? theta_ : 0.0, ceiling);
-            if (next != theta_) aim.spread = 2.0 * std::fabs(next - theta_);
+            const double height = totals.mean - theta_ * totals.weight;
+            if (next != theta_) {
+                aim.spread = 2.0 * std::fabs(next - theta_);
+                highest = -infinity, idle = 0;
+            } else if (height > highest) {
+                highest = height;
+            } else if (++idle > 8) {
+                return;
+            }
             aim.theta = next;
         }
     }

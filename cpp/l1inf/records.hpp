@@ -79,8 +79,8 @@ public:
             own_ = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(n));
             return;
         }
-        in_use = keeps_ = true;
         if (!kept) kept = std::make_unique_for_overwrite<T[]>(kept_bytes / sizeof(T));
+        in_use = keeps_ = true;
     }
     ~Scratch() {
         if (keeps_) in_use = false;
