@@ -92,7 +92,7 @@ private:
 // body(index, team) for every problem: small ones side by side, large ones one after another with the whole team.
 template <class Body>
 void each_problem(const Problems& problems, Team& team, Body body) {
-    constexpr std::int64_t worth_a_team = std::int64_t(1) << 16;
+    constexpr std::int64_t worth_a_team = std::int64_t(1) << 20;  // below, starting threads costs more than it saves
     if (problems.size() < worth_a_team && problems.size() * problems.count() >= worth_a_team) {
         team.run(problems.count(), [&](std::int64_t i) {
             Team alone(1);

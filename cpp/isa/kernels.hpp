@@ -263,16 +263,35 @@ void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
     }
 }
 
-// Row by row the wanted columns are squeezed into a tile, which lies in the first cache and is then turned.
+// Some columns of one register: which, and where they go.
+struct Piece {
+    Index base, to;
+    unsigned bits;
+};
+inline constexpr Index tile_stride = gather_limit + lane_limit;
+
+// Side by side into the tile, row by row.
+template <class T>
+void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
+                  T* tile) {
+    using L = Lanes<T>;
+    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
+        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
+        for (Index p = 0; p < number; ++p) {
+            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
+            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
+            L::compress(tile + pieces[p].to, pieces[p].bits, v);
+        }
+    }
+}
+
+// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
 template <class T>
 void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
                   Index row_stride) {
     using L = Lanes<T>;
-    constexpr Index W = L::width, tile_stride = gather_limit + lane_limit;
-    struct Piece {
-        Index base, to;
-        unsigned bits;
-    } pieces[gather_limit];
+    constexpr Index W = L::width;
+    Piece pieces[gather_limit];
     Index number = 0;
     for (Index j = 0; j < count; ++j) {
         // The last register of the strip may begin early, so as not to read past its end.
@@ -281,20 +300,17 @@ void strip_gather(const T* y, Index stride, Index n, Index width, const Index* c
         pieces[number - 1].bits |= 1u << (columns[j] - base);
     }
     alignas(64) T tile[W * tile_stride];
+    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
     for (Index r = 0; r < n; r += W) {
         const Index height = n - r < W ? n - r : W;
-        for (Index i = 0; i < height; ++i) {
-            const T* row = y + (r + i) * stride;
-            const Index ahead = r + i + 8 < n ? 8 * stride : 0;  // the hardware does not foresee a step to another row
-            for (Index p = 0; p < number; ++p) {
-                __builtin_prefetch(row + ahead + pieces[p].base, 0, 2);
-                const auto v = width < W ? L::load_first(row, width) : L::load(row + pieces[p].base);
-                L::compress(tile + i * tile_stride + pieces[p].to, pieces[p].bits, v);
-            }
-        }
+        const T* block = y + r * stride;
+        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
         for (Index j = 0; j < count; j += W) {
             typename L::Reg square[W];
-            for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
+            if (whole && height == W)
+                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
+            else
+                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
             transpose<T>(square);
             const Index wanted = count - j < W ? count - j : W;
             T* to = rows + j * row_stride + r;
