@@ -80,27 +80,23 @@ public:
     }
 
 private:
-    template <class OtherReader>
-    friend class Newton;
-
     static constexpr double infinity = std::numeric_limits<double>::infinity();
-    // Where to begin: theta of the last call if it can be true, else the bound of the two lines, else an estimate.
+    static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
+
+    // Where to begin: at theta of the last call if it can be true; else at an estimate, where the bound of the two lines
+    // leaves many groups; else at that bound.
     Aim first_aim(const Solution* warm_start, bool may_sample) {
-        const double bound = two_line_bound();
-        Aim aim{bound};
+        floor_ = two_line_bound();
+        Aim aim{floor_};
         aim.share = 1.0 / static_cast<double>(reader_.members());
-        bound_ = true;
-        std::int64_t active = 0;
-        for (const double sum : sums_) active += sum > bound;
-        if (warm_start != nullptr) {
-            aim.caps = warm_start->mu.data();
-            if (warm_start->theta > bound && std::isfinite(warm_start->theta)) aim.theta = warm_start->theta, bound_ = false;
-        } else if (may_sample && reader_.groups() >= fewest_to_sample && 4 * active > reader_.groups()) {
+        if (warm_start != nullptr) aim.caps = warm_start->mu.data();
+        const auto active = std::count_if(sums_.begin(), sums_.end(), [this](double sum) { return sum > floor_; });
+        if (warm_start != nullptr && warm_start->theta > floor_ && std::isfinite(warm_start->theta))
+            aim.theta = warm_start->theta;
+        else if (may_sample && reader_.groups() >= fewest_to_sample && 4 * active > reader_.groups())
             sample(aim);
-        }
         return aim;
     }
-    static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
 
     // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The
     // standard error of theta is that of the mean cap over the mean slope.
@@ -137,7 +133,6 @@ private:
         const double error = std::sqrt(variance * size) / slope;
         aim.theta = found.theta, aim.cap = mean / active;
         aim.spread = std::max(spread_errors * error, 1e-9 * aim.theta);
-        bound_ = false;
     }
     static constexpr double spread_errors = 3.0;
 
@@ -151,9 +146,10 @@ private:
         // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
         double highest = -infinity;
         int idle = 0;
-        for (;; bound_ = true) {
+        // A Newton step from anywhere lands left of theta*; only an estimate may lie right of it.
+        for (bool bound = aim.theta <= floor_;; bound = true) {
             if (aim.theta < covered) {
-                const double wanted = bound_ ? aim.theta : std::max(aim.theta - aim.spread, 0.0);
+                const double wanted = bound ? aim.theta : std::max(aim.theta - aim.spread, floor_);
                 add_lines(wanted, covered);
                 covered = wanted;
             }
@@ -162,9 +158,9 @@ private:
             if (totals.stale) read_stale(aim, totals);
             if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
             active = totals.active;
-            // A Newton step from anywhere lands left of theta*; from there it only rises, though the root of lines that
-            // are not yet those of their caps may lie below.
-            const double next = std::clamp((totals.mean - radius_) / totals.weight, bound_ ? theta_ : 0.0, ceiling);
+            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
+            const double root = totals.active > 0 ? (totals.mean - radius_) / totals.weight : 0.0;
+            const double next = std::min(std::max(root, bound ? theta_ : floor_), ceiling);
             const double height = totals.mean - theta_ * totals.weight;
             if (next != theta_) {
                 aim.spread = 2.0 * std::fabs(next - theta_);
@@ -302,7 +298,7 @@ private:
     std::vector<Chunk<T>> chunks_;
     std::vector<double> sums_, peaks_;
     double theta_ = 0.0;
-    bool bound_ = true;  // theta is a lower bound of theta*, not an estimate
+    double floor_ = 0.0;  // a lower bound of theta*, from the sums and peaks alone
 };
 
 }  // namespace normball
