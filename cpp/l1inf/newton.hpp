@@ -47,6 +47,9 @@ inline Outcome classify(const std::vector<double>& sums, const std::vector<doubl
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
+template <class T>
+inline constexpr double rounding_of = static_cast<double>(std::numeric_limits<T>::epsilon());
+
 inline Solution interior_solution(std::vector<double> peaks) {
     Solution solution;
     solution.interior = true;
@@ -191,7 +194,8 @@ private:
                 left += sums[g] > theta;
             }
             const double next = theta + value / slope;
-            if (!(next > theta * (1.0 + 1e-3))) return theta;  // any bound will do
+            // Any bound will do, if it is one: the sums carry the rounding of their additions.
+            if (!(next > theta * (1.0 + 1e-3))) return theta * (1.0 - 16.0 * rounding_of<T> - n * rounding_of<double>);
             theta = next;
             sums.resize(left), peaks.resize(left);
         }

@@ -75,7 +75,7 @@ public:
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
 private:
-    static constexpr std::int64_t strip_row_bytes = std::int64_t(1) << 12;  // a page: long enough to stream
+    static constexpr std::int64_t strip_row_bytes = std::int64_t(1) << 13;  // two pages: long enough to stream
     static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 21;  // for the groups that are turned together
     static constexpr std::int64_t turned_at_once = lane_limit;
 

@@ -1,0 +1,50 @@
+"""Inputs that once came out wrong, or not at all."""
+
+import numpy as np
+import pytest
+
+import normball
+from normball.reference.oracle import kkt_residual
+
+
+def residual(Y, radius):
+    return kkt_residual(Y, normball.project_l1inf(Y, radius), radius)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_sums_of_tied_values_err_all_the_same_way(order):
+    Y = np.array(np.random.default_rng(0).integers(0, 5, (10000, 70)) / 10, order=order)
+    for share in (0.02, 0.1, 0.5):
+        assert residual(Y, share * normball.norm_l1inf(Y)) <= 1e-14
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_float32_sums_that_overflow_in_float32(order):
+    Y = np.linspace(1e37, 3e37, 600 * 8, dtype=np.float32).reshape(600, 8).copy(order)
+    assert residual(Y, 1e38) <= 1e-6
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_members_a_few_units_apart(order, dtype):
+    rng = np.random.default_rng(57)
+    Y = (3.7 * (1 + rng.integers(0, 4, (300, 64)) * np.finfo(dtype).eps)).astype(dtype).copy(order)
+    for share in (1e-9, 0.5, 1 - 1e-7, 1 - 1e-14):
+        assert residual(Y, share * normball.norm_l1inf(Y)) <= 4 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("share", [1e-300, 1e-13, 1e-9])
+def test_a_tiny_radius_is_used_up(share):
+    Y = np.random.default_rng(1).standard_normal((200, 90))
+    radius = share * normball.norm_l1inf(Y)
+    assert normball.norm_l1inf(normball.project_l1inf(Y, radius)) == pytest.approx(radius, rel=1e-12)
+
+
+def test_an_estimate_of_theta_is_not_the_answer():
+    Y = np.random.default_rng([0, 1000, 4000]).standard_normal((4000, 1000)).T
+    assert residual(Y, 0.3 * normball.norm_l1inf(Y)) <= 1e-14
+
+
+def test_groups_that_drop_out_change_the_equation():
+    Y = np.random.default_rng(13).standard_normal((64, 65))
+    assert residual(Y, 1e-9 * normball.norm_l1inf(Y)) <= 1e-14
