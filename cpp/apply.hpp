@@ -124,7 +124,7 @@ void apply_strips(const View& view, const double* caps, bool stream, Team& team)
 // caps: one for each group, in the view's own order.
 inline void apply(const View& view, const double* caps, Team& team) {
     const Offset member = view.member.inner().stride, group = view.group.inner().stride;
-    const bool fast = (view.dtype == Dtype::f32 || view.dtype == Dtype::f64) && !std::isnan(caps[0]);
+    const bool fast = !std::isnan(caps[0]);
     with_type(view.dtype, [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {
             const bool stream = view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <vector>
 
 #include "l1inf/records.hpp"

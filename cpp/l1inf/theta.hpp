@@ -168,4 +168,15 @@ inline Solution solve(const Groups& groups, double radius, double theta, std::ve
     return solution;
 }
 
+// Members above the caps, of groups whose magnitudes stand sorted from the largest down, n apart.
+inline void count_clipped(const double* sorted, std::int64_t n, const std::vector<Line>& lines, Solution& solution) {
+    for (const Line& line : lines) {
+        const double mu = solution.mu[static_cast<std::size_t>(line.group)];
+        if (mu <= 0.0) continue;
+        const double* const z = sorted + line.group * n;
+        solution.clipped[static_cast<std::size_t>(line.group)] =
+            std::partition_point(z, z + n, [mu](double y) { return y > mu; }) - z;
+    }
+}
+
 }  // namespace normball::textbook

@@ -79,13 +79,7 @@ inline Solution total_order(const Groups& groups, double radius) {
         if (column.k > 0) lines.push_back({j, static_cast<double>(column.k), column.s});
     }
     Solution solution = textbook::solve(groups, radius, theta, lines);
-    for (const textbook::Line& line : lines) {
-        const double mu = solution.mu[static_cast<std::size_t>(line.group)];
-        if (mu <= 0.0) continue;
-        const double* const z = sorted.get() + line.group * n;
-        solution.clipped[static_cast<std::size_t>(line.group)] =
-            std::partition_point(z, z + n, [mu](double y) { return y > mu; }) - z;
-    }
+    textbook::count_clipped(sorted.get(), n, lines, solution);
     solution.reads = 1.0;
     return solution;
 }
