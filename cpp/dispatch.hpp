@@ -40,8 +40,10 @@ struct Kernels {
                         std::int64_t count, const T* t, double* s, T* k);
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, T* k, T* below, T* above);
-    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y.
-    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse);
+    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y, and asks
+    // for what will be read `ahead` elements on.
+    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse,
+                       std::int64_t ahead);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.

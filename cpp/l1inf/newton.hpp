@@ -75,27 +75,27 @@ public:
         double highest = -infinity;
         int idle = 0, rough_rounds = 6;
         Extrapolation guide;
-        // A Newton step from anywhere lands left of theta*, but for the rounding of rough lines; an estimate may lie right
-        // of it.
-        for (bool bound = aim.theta <= floor;;) {
+        // A Newton step on exact lines lands left of theta* from anywhere; an estimate, or a step on rough lines, may not.
+        bool exact = false;
+        for (bool bound = aim.theta <= floor;; bound = exact) {
             const double theta = aim.theta;
             const bool news = refresh(aim, bound ? theta : std::max(theta - aim.spread, floor));
             const auto totals = lines_.totals(theta);
-            if (!news && totals.active == active) return theta;  // the root of these very lines
+            if (!news && exact && totals.active == active) return theta;  // the root of these very lines
             active = totals.active;
-            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
             const double height = totals.mean - theta * totals.weight;
             double root = totals.active > 0.0 ? (totals.mean - radius_) / totals.weight : 0.0;
             if (aim.rough && height > 0.0) root = guide.step(theta, height, height / totals.weight, radius_);
+            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
             const double next = std::min(std::max(root, bound ? theta : floor), ceiling);
-            if (next != theta) {
+            if (next != theta || aim.rough) {
                 highest = -infinity, idle = 0;
             } else if (height > highest) {
                 highest = height;
             } else if (++idle > 8) {
                 return theta;
             }
-            bound = !aim.rough;
+            exact = !aim.rough;
             aim.rough = aim.rough && --rough_rounds > 0 && std::fabs(next - theta) > near * next;
             aim.theta = next;
         }
@@ -104,7 +104,7 @@ public:
     double reads() const { return reads_; }  // elements fetched from memory
 
 private:
-    static constexpr double near = 0.02;  // a step of theta that leaves many lines in their gaps
+    static constexpr double near = 0.05;  // a step of theta that leaves many lines in their gaps
     static constexpr double infinity = std::numeric_limits<double>::infinity();
 
     // Reads the lines that do not hold at aim.theta, and those not yet read of the groups non-zero at `from`. Returns
@@ -145,7 +145,7 @@ public:
     Outcome solve(const Solution* warm_start, bool may_sample, Solution& solution) {
         const auto groups = static_cast<std::size_t>(reader_.groups());
         std::vector<double> sums(groups), peaks(groups);
-        team_.run(reader_.chunks(), [&](std::int64_t c) { reader_.stats(c, sums.data(), peaks.data()); });
+        reader_.stats(team_, sums.data(), peaks.data());
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
         const Outcome outcome = classify(sums, peaks, radius_, largest);
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
@@ -154,7 +154,7 @@ public:
         const double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         Lines<T> lines(sums, peaks, floor);
         const bool few = 4 * std::ssize(lines.group) <= reader_.groups();
-        const Aim aim = first_aim(warm_start, may_sample && !few, floor);
+        const Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
         double reads = static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members());
         const auto search = [&](const auto& reader) {
             Search found(reader, lines, radius_, team_);
@@ -181,7 +181,8 @@ private:
 
     // Where to begin: at theta of the last call if it can be true; else at an estimate, where many groups are left; else
     // at the bound.
-    Aim first_aim(const Solution* warm_start, bool may_sample, double floor) const {
+    Aim first_aim(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
+                  const std::vector<double>& peaks, double floor) const {
         Aim aim{floor};
         aim.share = 1.0 / static_cast<double>(reader_.members());
         aim.rough = warm_start == nullptr;
@@ -189,13 +190,14 @@ private:
         if (warm_start != nullptr && warm_start->theta > floor && std::isfinite(warm_start->theta))
             aim.theta = warm_start->theta;
         else if (may_sample && reader_.groups() >= fewest_to_sample)
-            sample(aim);
+            sample(sums, peaks, aim);
         return aim;
     }
 
-    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The
-    // standard error of theta is that of the mean cap over the mean slope.
-    void sample(Aim& aim) const {
+    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. Where the
+    // two lines of the sample are not a fair share of those of all the groups, neither will be the caps, and the share is
+    // corrected by as much. The standard error of theta is that of the mean cap over the mean slope.
+    void sample(const std::vector<double>& sums, const std::vector<double>& peaks, Aim& aim) const {
         const std::int64_t m = reader_.groups(), step = Reader::cluster;
         const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
@@ -206,10 +208,31 @@ private:
         const Scratch<T> copy(reader_.room_for(count));
         const View view = reader_.gather(which, copy.get());
         const typename Reader::Gathered gathered(view);
+        std::vector<double> some_sums, some_peaks;
+        for (const std::int64_t g : which)
+            some_sums.push_back(sums[static_cast<std::size_t>(g)]), some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
+
+        const double share = static_cast<double>(count) / static_cast<double>(m);
         Team alone(1);
         Solution found;
-        Newton<typename Reader::Gathered> newton(gathered, radius_ * static_cast<double>(count) / static_cast<double>(m), alone);
-        if (newton.solve(nullptr, false, found) != Outcome::projected || found.theta <= aim.theta) return;
+        double goal = share * radius_;
+        for (bool corrected = false;; corrected = true) {
+            const Solution before = std::move(found);
+            Newton<typename Reader::Gathered> newton(gathered, goal, alone);
+            const Outcome outcome = newton.solve(corrected ? &before : nullptr, false, found);
+            if (outcome != Outcome::projected) return;
+            if (corrected) break;
+            const double theta = std::max(found.theta, aim.theta);
+            const auto lines_at = [&](const std::vector<double>& s, const std::vector<double>& p) {
+                double value = 0.0, slope = 0.0;
+                kernels<T>().two_lines(s.data(), p.data(), std::ssize(s), theta, aim.share, &value, &slope);
+                return value;
+            };
+            const double excess = lines_at(some_sums, some_peaks) - share * lines_at(sums, peaks);
+            if (!(std::fabs(excess) > 0.01 * goal && goal + excess > 0.0)) break;
+            goal += excess;
+        }
+        if (found.theta <= aim.theta) return;
 
         double mean = 0.0, square = 0.0, slope = 0.0, active = 0.0;
         for (std::size_t i = 0; i < which.size(); ++i) {

@@ -9,6 +9,7 @@
 
 #include "l1inf/lines.hpp"
 #include "l1inf/settle.hpp"
+#include "parallel.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -36,25 +37,12 @@ public:
 
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
-    std::int64_t chunks() const { return (groups() + per_chunk_ - 1) / per_chunk_; }
 
-    // Sums and peaks of the chunk's groups.
-    void stats(std::int64_t c, double* sums, double* peaks) const {
-        const Kernels<T>& kernel = kernels<T>();
-        const std::int64_t begin = c * per_chunk_, end = std::min(begin + per_chunk_, groups());
-        if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
-            const std::int64_t stride = view_.group.inner().stride.in;
-            const T* first = static_cast<const T*>(view_.in) + begin * stride;
-            return kernel.row_stats(first, members(), stride, end - begin, sums + begin, peaks + begin);
-        }
-        for (std::int64_t g = begin; g < end; ++g) {
-            sums[g] = peaks[g] = 0.0;
-            runs({&g, 1}, [&](const T* const* y, std::int64_t n) {
-                double s = 0.0, p = 0.0;
-                kernel.row_stats(*y, n, 0, 1, &s, &p);
-                sums[g] += s, peaks[g] = std::max(peaks[g], p);
-            });
-        }
+    // Sums and peaks of all the groups.
+    void stats(Team& team, double* sums, double* peaks) const {
+        team.run((groups() + per_chunk_ - 1) / per_chunk_, [&](std::int64_t c) {
+            stats_of(c * per_chunk_, std::min((c + 1) * per_chunk_, groups()), sums, peaks);
+        });
     }
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
@@ -70,23 +58,23 @@ public:
             batch.units = 0;
             for (const std::size_t i : rows) batch.line[batch.add_unit(lines.place(i))] = i;
             news |= settle(
-                lines, batch, aim, Rough{6, 0.2},
+                lines, batch, aim,
                 [&](Batch<T>& b) {
                     runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
-                        kernel.rows_above(y, n, b.units, b.t.data(), b.s.data(), b.k.data());
+                        kernel.rows_above(y, n, b.units, b.t, b.s, b.k);
                     });
                 },
                 [&](Batch<T>& b) {
                     runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
-                        kernel.rows_gap(y, n, b.units, b.t.data(), b.s.data(), b.k.data(), b.below.data(),
-                                        b.above.data());
+                        kernel.rows_gap(y, n, b.units, b.t, b.s, b.k, b.below,
+                                        b.above);
                     });
                 });
         }
         return news;
     }
 
-    // Elements that a copy of so many groups takes, and the copy: `fill` returns a view of it.
+    // Elements that a copy of so many groups takes, and the copy, as a view.
     std::int64_t room_for(std::int64_t count) const { return count * row_stride(); }
     View gather(std::span<const std::int64_t> places, T* to) const {
         View view;
@@ -106,6 +94,23 @@ private:
     static constexpr std::int64_t pack_elements = 1024;
     static constexpr std::int64_t batch_bytes = std::int64_t(1) << 16;  // stays near while its caps are found
     static constexpr std::int64_t batch_limit = 64;
+
+    void stats_of(std::int64_t begin, std::int64_t end, double* sums, double* peaks) const {
+        const Kernels<T>& kernel = kernels<T>();
+        if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
+            const std::int64_t stride = view_.group.inner().stride.in;
+            const T* first = static_cast<const T*>(view_.in) + begin * stride;
+            return kernel.row_stats(first, members(), stride, end - begin, sums + begin, peaks + begin);
+        }
+        for (std::int64_t g = begin; g < end; ++g) {
+            sums[g] = peaks[g] = 0.0;
+            runs({&g, 1}, [&](const T* const* y, std::int64_t n) {
+                double s = 0.0, p = 0.0;
+                kernel.row_stats(*y, n, 0, 1, &s, &p);
+                sums[g] += s, peaks[g] = std::max(peaks[g], p);
+            });
+        }
+    }
 
     // A power of two would have the rows compete for the same few places in the cache.
     std::int64_t row_stride() const { return (members() + lane_limit - 1) / lane_limit * lane_limit + lane_limit; }

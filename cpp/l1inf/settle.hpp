@@ -41,15 +41,21 @@ struct Batch {
     std::int64_t unit, units = 0;
     std::vector<std::int64_t> at;
     std::vector<std::size_t> line;
-    std::vector<double> cap, s, last_t, last_e, weight, open;
-    std::vector<T> t, k, below, above, top;
+    double *cap, *s, *last_t, *last_e, *weight, *open;
+    T *t, *k, *below, *above, *top;
 
-    Batch(std::int64_t lanes_of_unit, std::int64_t most_units) : unit(lanes_of_unit) {
-        const auto lanes = static_cast<std::size_t>(unit * most_units);
-        at.resize(static_cast<std::size_t>(most_units)), line.resize(lanes);
-        for (auto* v : {&cap, &s, &last_t, &last_e, &weight, &open}) v->resize(lanes);
-        for (auto* v : {&t, &k, &below, &above, &top}) v->resize(lanes);
+    Batch(std::int64_t lanes_of_unit, std::int64_t most_units)
+        : unit(lanes_of_unit),
+          at(static_cast<std::size_t>(most_units)),
+          line(static_cast<std::size_t>(unit * most_units)),
+          doubles_(6 * line.size()),
+          elements_(5 * line.size()) {
+        std::size_t i = 0, j = 0;
+        for (double** array : {&cap, &s, &last_t, &last_e, &weight, &open}) *array = &doubles_[line.size() * i++];
+        for (T** array : {&t, &k, &below, &above, &top}) *array = &elements_[line.size() * j++];
     }
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
 
     std::size_t lanes() const { return static_cast<std::size_t>(unit * units); }
     // Adds a unit of idle lanes and returns the number of its first.
@@ -67,7 +73,7 @@ struct Batch {
             const T near = rounded(cap[j]);
             t[j] = near < top[j] ? near : top[j];
         }
-        std::fill_n(s.begin(), n, 0.0), std::fill_n(k.begin(), n, T(0));
+        std::fill_n(s, n, 0.0), std::fill_n(k, n, T(0));
     }
 
     // Keeps the units that have a lane that is not idle.
@@ -86,25 +92,24 @@ struct Batch {
         }
         units = kept;
     }
-};
 
-// How many rough steps may be made before theta is looked at again, and a step, as a part of the cap, after which no other
-// is needed.
-struct Rough {
-    int turns;
-    double close;
+private:
+    std::vector<double> doubles_;
+    std::vector<T> elements_;
 };
 
 // Where caps are a mere guess, a few steps make better ones, and lines that hold nowhere: as long as theta is no more
 // than an estimate, exact ones would not hold either.
 template <class T, class Above>
-void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Rough rough, Above above) {
-    for (int turn = 0; turn < rough.turns; ++turn) {
+void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above) {
+    constexpr int turns = 6;       // before theta is looked at again
+    constexpr double close = 0.2;  // a step, as a part of the cap, after which the next lands well within a hundredth
+    for (int turn = 0; turn < turns; ++turn) {
         batch.set_thresholds([](double x) { return static_cast<T>(x); });
         above(batch);
-        kernels<T>().rough_step(static_cast<std::int64_t>(batch.lanes()), batch.t.data(), batch.s.data(), batch.k.data(),
-                                theta, turn == 0, rough.close, batch.cap.data(), batch.last_t.data(),
-                                batch.last_e.data(), batch.weight.data(), batch.open.data());
+        kernels<T>().rough_step(static_cast<std::int64_t>(batch.lanes()), batch.t, batch.s, batch.k,
+                                theta, turn == 0, close, batch.cap, batch.last_t,
+                                batch.last_e, batch.weight, batch.open);
         bool open = false;
         for (std::size_t j = 0; j < batch.lanes(); ++j) {
             if (batch.line[j] == Batch<T>::idle) continue;
@@ -120,7 +125,7 @@ void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Rough rough,
 // Leaves new lines for the groups of the batch, and says whether any is news. `above` and `gap` have the kernels of
 // these names evaluate the batch.
 template <class T, class Above, class Gap>
-bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Rough rough, Above above, Gap gap) {
+bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Above above, Gap gap) {
     constexpr T infinity = std::numeric_limits<T>::infinity();
     for (std::size_t j = 0; j < batch.lanes(); ++j) {
         const std::size_t i = batch.line[j];
@@ -128,11 +133,11 @@ bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Rough rough, Above
         batch.cap[j] = idle ? infinity : lines.start(i, aim);
         batch.top[j] = idle ? infinity : lines.top[i];
     }
-    if (aim.rough) return settle_roughly(lines, batch, aim.theta, rough, above), true;
+    if (aim.rough) return settle_roughly(lines, batch, aim.theta, above), true;
 
     batch.set_thresholds([](double x) { return round_down<T>(x); });
-    std::fill_n(batch.below.begin(), batch.lanes(), T(0));
-    std::fill_n(batch.above.begin(), batch.lanes(), infinity);
+    std::fill_n(batch.below, batch.lanes(), T(0));
+    std::fill_n(batch.above, batch.lanes(), infinity);
     gap(batch);
     bool news = false;
     for (std::size_t j = 0; j < batch.lanes(); ++j) {

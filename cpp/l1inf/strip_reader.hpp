@@ -11,6 +11,7 @@
 
 #include "l1inf/lines.hpp"
 #include "l1inf/settle.hpp"
+#include "parallel.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -30,30 +31,43 @@ public:
     }
 
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
-        const std::int64_t row_bytes = std::int64_t(sizeof(T));
-        wide_ = stream_bytes / row_bytes;
-        const std::int64_t narrow = kept_bytes / (view.members() * row_bytes) / lane_limit * lane_limit;
-        stays_ = narrow >= 4 * lane_limit;
-        width_ = stays_ ? std::min(narrow, wide_) : wide_;
-        ranges_ = std::clamp<std::int64_t>(view.members() / fewest_rows, 1, most_ranges);
+        const auto bytes = static_cast<std::int64_t>(sizeof(T));
+        wide_ = stream_bytes / bytes;
+        const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
+        width_ = narrow >= 4 * lane_limit ? std::min(narrow, wide_) : wide_;
     }
 
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
-    // Strips times ranges of rows.
-    std::int64_t chunks() const { return groups() / line_ * per_line(wide_); }
-
-    // Sums and peaks of the chunk's groups.
-    void stats(std::int64_t c, double* sums, double* peaks) const {
-        const Strip strip = strip_of(c, wide_);
-        std::vector<double> sum(static_cast<std::size_t>(strip.width + lane_limit));
-        std::vector<T> peak(static_cast<std::size_t>(strip.width + lane_limit));
-        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-            kernels<T>().strip_stats(y, stride, n, strip.width, sum.data(), peak.data());
+    // Sums and peaks of all the groups. Tall strips are cut into ranges of rows, so that there is work for more threads
+    // than there are strips.
+    void stats(Team& team, double* sums, double* peaks) const {
+        const Axis inner = view_.member.inner();
+        const std::int64_t strips = groups() / line_ * per_line(wide_);
+        const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
+        const auto all = static_cast<std::size_t>(groups() + lane_limit);
+        std::vector<double> sum(all * static_cast<std::size_t>(ranges));
+        std::vector<T> peak(all * static_cast<std::size_t>(ranges));
+        team.run(strips * ranges, [&](std::int64_t job) {
+            const Strip strip = strip_of(job % strips, wide_);
+            const std::int64_t range = job / strips, first = range * inner.extent / ranges;
+            const std::int64_t rows = (range + 1) * inner.extent / ranges - first;
+            // A strip's own place, with room behind it for the lanes of its last register.
+            std::vector<double> s(static_cast<std::size_t>(strip.width + lane_limit));
+            std::vector<T> p(static_cast<std::size_t>(strip.width + lane_limit));
+            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t) {
+                kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data());
+            });
+            const std::size_t to = all * static_cast<std::size_t>(range) + static_cast<std::size_t>(strip.group);
+            std::copy_n(s.data(), strip.width, &sum[to]);
+            std::copy_n(p.data(), strip.width, &peak[to]);
         });
-        std::copy_n(sum.data(), strip.width, sums + strip.group);
-        std::copy_n(peak.data(), strip.width, peaks + strip.group);
+        for (std::size_t g = 0; g < static_cast<std::size_t>(groups()); ++g) {
+            sums[g] = sum[g], peaks[g] = static_cast<double>(peak[g]);
+            for (std::size_t at = g + all; at < sum.size(); at += all)
+                sums[g] += sum[at], peaks[g] = std::max(peaks[g], static_cast<double>(peak[at]));
+        }
     }
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
@@ -81,17 +95,17 @@ public:
             batch.line[first + static_cast<std::size_t>(column - begin)] = i;
         }
         return settle(
-            lines, batch, aim, Rough{stays_ ? 6 : 2, 0.05},
+            lines, batch, aim,
             [&](Batch<T>& b) {
                 blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_above(y, stride, n, strip.width, b.at.data(), b.units, b.t.data(), b.s.data(),
-                                       b.k.data());
+                    kernel.strip_above(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
+                                       b.k);
                 });
             },
             [&](Batch<T>& b) {
                 blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_gap(y, stride, n, strip.width, b.at.data(), b.units, b.t.data(), b.s.data(),
-                                     b.k.data(), b.below.data(), b.above.data());
+                    kernel.strip_gap(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
+                                     b.k, b.below, b.above);
                 });
             });
     }
@@ -151,8 +165,8 @@ private:
     }
 
     const View& view_;
-    std::int64_t line_, wide_, width_, ranges_;
-    bool stays_;  // in a cache while its caps are found
+    std::int64_t line_;
+    std::int64_t wide_, width_;  // of a strip: to stream, and to stay in a cache while its caps are found, if it can
 };
 
 }  // namespace normball
