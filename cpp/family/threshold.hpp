@@ -31,15 +31,6 @@ namespace normball {
 // Norms are known to rounding. What exceeds its radius by no more than this is inside, and comes back bit for bit.
 inline constexpr double inside = 1.0 + 2.0 * std::numeric_limits<double>::epsilon();
 
-// The largest T that is not above x, of either sign.
-template <class T>
-T floor_to(double x) {
-    if (x >= 0.0) return round_down<T>(x);
-    if (x <= -static_cast<double>(std::numeric_limits<T>::max())) return -std::numeric_limits<T>::max();
-    const T near = static_cast<T>(x);
-    return static_cast<double>(near) > x ? std::nextafter(near, -std::numeric_limits<T>::infinity()) : near;
-}
-
 // Members that may be above the root; and, of those above all of these, their number and by how much they exceed `hi`.
 template <class T, bool Signed>
 struct Survivors {
@@ -90,8 +81,11 @@ template <class T, bool Signed>
 double threshold_of_row(T* row, std::int64_t n, double radius, double sum, double peak) {
     constexpr double units = 8.0 * std::numeric_limits<double>::epsilon();
     if constexpr (Signed) {
-        const double start = -2.0 * peak - 1.0 * (peak == 0.0);
-        return root_from<T, true>({row, n}, radius, start);
+        // The root of the line through all the members, from a point below every root; it carries that point's rounding.
+        const double low = -2.0 * (peak + radius / static_cast<double>(n));
+        const auto [excess, count] = Survivors<T, true>{row, n}.keep_above(low);
+        const double mean = low + (excess - radius) / static_cast<double>(count);
+        return root_from<T, true>({row, n}, radius, mean + 2.0 * units * low);
     } else {
         if (sum <= radius * inside) return 0.0;
         // Lines through all the members and through the largest: both left of the root, but for rounding.
@@ -138,6 +132,11 @@ double scaled_threshold(const View& view, std::int64_t group, double radius) {
 
 // ---- one long group ----------------------------------------------------------------------------------------------
 
+// Where the root may be. `lower` and `upper` are bounds; the excess over `anchor` is known where a read has told it.
+struct Bracket {
+    double lower, upper, anchor = 0.0, excess = -1.0;
+};
+
 template <class R>
 class LongGroup {
 public:
@@ -149,8 +148,10 @@ public:
     // False where the group must be scaled first. Counts its reads.
     bool solve(double& tau, double& reads) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
-        double upper = infinity;  // the root is not above it
-        for (aim();;) {
+        Bracket root{R::is_signed ? -infinity : 0.0, infinity};
+        take_sample();
+        aim(root);
+        for (int round = 1;; ++round) {
             read();
             reads += 1.0;
             if (!in_range(total_, sizeof(T) == sizeof(float))) return false;
@@ -160,71 +161,117 @@ public:
             const auto at_lo = survivors().keep_above(lo);  // all that was found is above it
             if (!R::is_signed && lo_ == T(0) && at_lo.excess <= radius_ * inside) return tau = 0.0, true;
             if (at_lo.excess < radius_) {  // the root is further left; a step from its right lands on its left
-                const double step = at_lo.count > 0 ? (at_lo.excess - radius_) / static_cast<double>(at_lo.count) : -HUGE_VAL;
-                upper = lo;
-                lo_ = floor_to<T>(std::max(std::min(lo + step, std::nextafter(lo, -infinity)), floor()));
-                hi_ = !R::is_signed && lo_ == T(0) ? T(0) : static_cast<T>(upper);
+                const double step = at_lo.count > 0 ? (at_lo.excess - radius_) / static_cast<double>(at_lo.count) : -infinity;
+                const double least = R::is_signed ? -total_ - radius_ : 0.0;
+                root.lower = std::max({std::min(lo + step, std::nextafter(lo, -infinity)), root.lower, least});
+                root.upper = root.anchor = lo, root.excess = at_lo.excess;
             } else if (above_ > 0 && excess_ > radius_) {  // further right
-                const double right = hi + (excess_ - radius_) / static_cast<double>(above_);
-                const T beyond = upper < infinity   ? static_cast<T>(upper)
-                                 : above_ <= n_ / 8 ? std::numeric_limits<T>::max()
-                                                    : floor_to<T>(2.0 * right - hi);
-                lo_ = std::max(floor_to<T>(right), hi_);
-                hi_ = std::max(beyond, std::nextafter(lo_, std::numeric_limits<T>::max()));
+                root.lower = hi + (excess_ - radius_) / static_cast<double>(above_);
+                root.anchor = hi, root.excess = excess_;
             } else {
                 tau = root_from<T, R::is_signed>(survivors(), radius_, lo);
                 return true;
+            }
+            if (!R::is_signed && root.lower <= 0.0) {
+                lo_ = hi_ = T(0);  // a point of the ball, perhaps: only add up
+            } else if (round < most_aims) {
+                aim(root);
+            } else {
+                lo_ = floor_to<T>(root.lower);
+                hi_ = round_down_or_max(root.upper);
             }
         }
     }
 
 private:
-    static constexpr std::int64_t clusters = 256, cluster = 64, sampled = clusters * cluster;
-    static constexpr double errors = 4.0;  // standard errors on either side of an estimate
+    static constexpr std::int64_t clusters = 512, cluster = 64, sampled = clusters * cluster;
+    static constexpr double errors = 3.5;  // standard errors on either side of an estimate
+    static constexpr int most_aims = 4;    // then all that may be above the root is kept
+
+    static T round_down_or_max(double x) {
+        return x < static_cast<double>(std::numeric_limits<T>::max()) ? floor_to<T>(x) : std::numeric_limits<T>::max();
+    }
 
     Survivors<T, R::is_signed> survivors() {
         return {found_.data(), std::ssize(found_) - lane_limit, static_cast<double>(hi_), excess_, above_};
     }
 
-    // Left of every root: values cannot be lower than the least that a finite sum allows.
-    double floor() const { return R::is_signed ? -total_ - radius_ : 0.0; }
-
-    // A window for the root, from members spread over the group, with their share of the radius.
-    void aim() {
-        std::vector<T> sample;
-        sample.reserve(sampled + lane_limit);
+    // Members spread over the group.
+    void take_sample() {
+        sample_.reserve(sampled + lane_limit);
         for (std::int64_t c = 0; c < clusters; ++c)
             runs_.each(group_, c * (n_ - cluster) / (clusters - 1), cluster,
-                       [&](const T* y, std::int64_t n) { sample.insert(sample.end(), y, y + n); });
-        double sum = 0.0, peak = 0.0;
-        for (T& y : sample) {
+                       [&](const T* y, std::int64_t n) { sample_.insert(sample_.end(), y, y + n); });
+        double sum = 0.0;
+        for (T& y : sample_) {
             if (!R::is_signed) y = std::fabs(y);
             const double size = std::fabs(static_cast<double>(y));
-            sum += size, peak = std::max(peak, size);
+            sum += size, sample_peak_ = std::max(sample_peak_, size);
         }
-        if (radius_ == 0.0 || !in_range(sum, sizeof(T) == sizeof(float)) || sum == 0.0) return;  // the window (0, 0]: adds up, keeps none
-        const double share = radius_ * static_cast<double>(sampled) / static_cast<double>(n_);
-        std::vector<T> copy = sample;
-        copy.resize(copy.size() + lane_limit);
-        const double tau = threshold_of_row<T, R::is_signed>(copy.data(), sampled, share, sum, peak);
-        if (tau == 0.0 && !R::is_signed) return;  // a point of the ball, it seems
-        double count = 0.0, square = 0.0;
-        for (const T y : sample) {
-            const double excess = static_cast<double>(y) - tau;
-            if (excess > 0.0) count += 1.0, square += excess * excess;
+        sample_sum_ = sum;
+        usable_ = radius_ > 0.0 && sum > 0.0 && in_range(sum, sizeof(T) == sizeof(float));
+        sample_.resize(sampled + lane_limit);
+    }
+
+    // Excess of the sample over t.
+    double sample_excess(double t) {
+        scratch_ = sample_;
+        return Survivors<T, R::is_signed>{scratch_.data(), sampled}.keep_above(t).excess;
+    }
+
+    std::int64_t sampled_above(T t) const {
+        std::int64_t count = 0;
+        for (std::int64_t i = 0; i < sampled; ++i) count += sample_[static_cast<std::size_t>(i)] > t;
+        return count;
+    }
+
+    // Chooses the window of the next read. The sample is given its share of the radius; or, where the excess over some
+    // anchor is known, of what is missing from there, which few large members cannot spoil.
+    void aim(const Bracket& root) {
+        lo_ = hi_ = T(0);  // adds up, keeps none
+        if (!usable_) {
+            if (root.excess >= 0.0) lo_ = floor_to<T>(root.lower), hi_ = round_down_or_max(root.upper);
+            return;
         }
-        // The error of the mean excess over the slope.
-        const double error = count > 0.0 ? errors * std::sqrt(square) / count : peak;
-        lo_ = floor_to<T>(std::max(tau - error, R::is_signed ? -HUGE_VAL : 0.0));
-        hi_ = floor_to<T>(tau + error);
-        // Where few are above, all of them can be kept, and no root is too far right.
-        std::int64_t few = std::count_if(sample.begin(), sample.end(), [&](T y) { return y > lo_; });
-        if (few < sampled / 256) {  // too few to tell anything: keep as many as can be afforded
-            std::nth_element(sample.begin(), sample.begin() + sampled / 256, sample.end(), std::greater<T>());
-            lo_ = std::min(lo_, sample[sampled / 256]);
-            few = 0;
+        const double part = static_cast<double>(sampled) / static_cast<double>(n_);
+        const bool anchored = root.excess >= 0.0;
+        const double share = anchored ? sample_excess(root.anchor) + (radius_ - root.excess) * part : radius_ * part;
+        double tau = sample_peak_;  // all of the sample lies left of the root
+        if (share > 0.0) {
+            scratch_ = sample_;
+            tau = threshold_of_row<T, R::is_signed>(scratch_.data(), sampled, share, sample_sum_, sample_peak_);
+            if (tau == 0.0 && !R::is_signed && !anchored) return;  // a point of the ball, it seems
         }
-        if (few <= sampled / 16) hi_ = std::numeric_limits<T>::max();
+        tau = std::clamp(tau, root.lower, root.upper);
+        // The standard error: that of the mean over the slope.
+        const double from = anchored ? std::min(root.anchor, tau) : tau;
+        const double to = anchored ? std::max(root.anchor, tau) : std::numeric_limits<double>::infinity();
+        double count = 0.0, sum = 0.0, square = 0.0;
+        for (std::int64_t i = 0; i < sampled; ++i) {
+            const double y = static_cast<double>(sample_[static_cast<std::size_t>(i)]);
+            const double z = std::max(std::min(y, to) - from, 0.0);
+            count += y > tau, sum += z, square += z * z;
+        }
+        const double spread = std::sqrt(std::max(square - sum * sum / static_cast<double>(sampled), 0.0));
+        double error = errors * spread / std::max(count, 1.0) + 1e-9 * std::fabs(tau);
+        // A window that would hold much of the group is not worth filling: then a narrow one, and a better aim after it.
+        for (std::int64_t most = sampled / 16;; most = sampled / 128, error *= 0.125) {
+            lo_ = floor_to<T>(std::max(tau - error, root.lower));
+            hi_ = round_down_or_max(std::min(tau + error, root.upper));
+            if (sampled_above(lo_) - sampled_above(hi_) <= most || error < 1e-7 * std::fabs(tau)) break;
+        }
+        // Where few are above, all of them are kept, and no root is too far right.
+        if (sampled_above(lo_) <= sampled / 32) {
+            if (sampled_above(lo_) < sampled / 256) {
+                scratch_ = sample_;
+                scratch_.resize(sampled);
+                const auto few = scratch_.begin() + sampled / 256;
+                std::nth_element(scratch_.begin(), few, scratch_.end(), std::greater<T>());
+                lo_ = std::max(std::min(lo_, *few), floor_to<T>(root.lower));
+            }
+            hi_ = round_down_or_max(root.upper);
+        }
+        if (hi_ <= lo_) hi_ = std::nextafter(lo_, std::numeric_limits<T>::max());
     }
 
     // Reads the group: what lies in the window, and sums over what lies above.
@@ -270,6 +317,9 @@ private:
     std::int64_t group_, n_;
     double radius_;
     Team& team_;
+    std::vector<T> sample_, scratch_;
+    double sample_sum_ = 0.0, sample_peak_ = 0.0;
+    bool usable_ = false;
     T lo_ = T(0), hi_ = T(0);
     std::vector<T> found_;
     double excess_ = 0.0, total_ = 0.0;

@@ -104,6 +104,14 @@ void write_anywhere(const View& view, Write kind, const double* p) {
         }
 }
 
+// What T cannot hold of a parameter, rounded up: nobody may keep more than is his.
+template <class T>
+T rest_of(double p) {
+    const double rest = std::isfinite(p) ? p - static_cast<double>(floor_to<T>(p)) : 0.0;
+    const T near = static_cast<T>(rest);
+    return static_cast<double>(near) < rest ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+}
+
 // A run of one group's members, or of several groups of which nothing is left.
 template <class T>
 void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
@@ -112,7 +120,7 @@ void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stre
     else if (kind == Write::clip)
         kernels<T>().row_clip(y, x, n, round_down<T>(p), stream);
     else
-        family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, p, stream);
+        family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
 }
 
 // Groups [begin, end), whose members lie in contiguous runs.
@@ -156,16 +164,19 @@ void write_all_rows(const View& view, Write kind, const double* p, bool stream, 
 // Groups side by side: one row of members after another.
 template <class T>
 void write_strips(const View& view, Write kind, const double* p, bool stream, Team& team) {
-    const std::int64_t n = view.members(), line = view.group.inner().extent;
+    const std::int64_t m = view.groups(), n = view.members(), line = view.group.inner().extent;
+    std::vector<T> high(static_cast<std::size_t>(m)), low(high.size());
+    std::transform(p, p + m, high.begin(), floor_to<T>);
+    std::transform(p, p + m, low.begin(), rest_of<T>);
     const std::int64_t per_task = std::max<std::int64_t>(1, piece_elements / line), tasks = (n + per_task - 1) / per_task;
-    for (std::int64_t g = 0; g < view.groups(); g += line) {
+    for (std::int64_t g = 0; g < m; g += line) {
         const Offset at = view.group.at(g);
         team.run(tasks, [&](std::int64_t t) {
             for (std::int64_t i = t * per_task; i < std::min((t + 1) * per_task, n); ++i) {
                 const Offset from = at + view.member.at(i);
-                family_kernels<T>().strip_map[static_cast<int>(kind)](static_cast<const T*>(view.in) + from.in,
-                                                                      static_cast<T*>(view.out) + from.out, line, p + g,
-                                                                      stream);
+                family_kernels<T>().strip_map[static_cast<int>(kind)](
+                    static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out, line,
+                    high.data() + g, low.data() + g, stream);
             }
         });
     }

@@ -60,7 +60,6 @@ void strip_total_block(const T* y, Index stride, Index rows, Index last, double*
         const auto v = L::magnitude(Partial ? L::load_first(y, last) : L::load(y));
         in_double(v, [&](Double x, int p) __attribute__((always_inline)) {
             part[p] = D::add(part[p], Square ? times(x, x) : x);
-            return x;
         });
     }
     for (int p = 0; p < parts; ++p) {
@@ -98,21 +97,32 @@ Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
             const auto m = L::above(v, threshold);
             sum.add_where(u, m, L::add(v, minus));
             const unsigned bits = L::bits(m);
-            if (bits != 0) {
-                L::compress(found + to, bits, v);
-                to += popcount(bits);
-            }
+            L::compress(found + to, bits, v);  // without asking whether there is any: the guess would often fail
+            to += popcount(bits);
         },
         [&]() __attribute__((always_inline)) { sum.fold(); });
     *excess += sum.total();
     return to;
 }
 
+// Adds up what is in T already, in double or a few floats at a time.
+template <class T>
+struct Rough {
+    Folded<T> sum;
+    [[gnu::always_inline]] void add_where(int u, typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
+        sum.part[u] = Lanes<T>::add_where(m, sum.part[u], v);
+    }
+    [[gnu::always_inline]] void fold() { sum.fold(); }
+    double total() const { return sum.sum.total(); }
+};
+template <>
+struct Rough<double> : Exact<double> {};
+
 template <class T, bool Signed>
 Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Index* above, double* total) {
     using L = Lanes<T>;
     const auto low = L::all(lo), high = L::all(hi), minus = L::all(-hi);
-    Exact<T> sum;
+    Rough<T> sum;
     Folded<T> all;
     Index to = 0, count = 0;
     over_all<T, Signed>(
@@ -123,10 +133,8 @@ Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Inde
             all.part[u] = L::add(all.part[u], L::magnitude(v));
             count += popcount(L::bits(m));
             const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
-            if (bits != 0) {
-                L::compress(found + to, bits, v);
-                to += popcount(bits);
-            }
+            L::compress(found + to, bits, v);
+            to += popcount(bits);
         },
         [&]() __attribute__((always_inline)) { sum.fold(), all.fold(); });
     *excess += sum.total();
@@ -137,78 +145,78 @@ Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Inde
 
 // ---- writing ------------------------------------------------------------------------------------------------------
 
+// A parameter p is given as the largest T that is not above it, and what is left of it: an entry loses first the one, then
+// the other, and is right to a unit in its last place though p is more than T can hold.
+template <class T>
 struct Shrink {  // towards zero, by the parameter
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
     static constexpr bool kills_with_zero = false;
     // Written such that a parameter of 0 leaves the sign of a zero.
-    static double one(double y, double p) {
-        const double below = y < p ? y : p;
-        return y - (below > -p ? below : 0.0 - p);
+    static T less_one(T y, T p) {
+        const T below = y < p ? y : p;
+        return y - (below > -p ? below : T(0) - p);
     }
-    static Double all(Double y, Double p) {
-        using D = Lanes<double>;
-        return less(y, D::max(D::min(y, p), D::minus(p)));
+    static Reg less_all(Reg y, Reg p) { return less(y, L::max(L::min(y, p), L::minus(p))); }
+    static T one(T y, T high, T low) { return sizeof(T) == 8 ? less_one(y, high) : less_one(less_one(y, high), low); }
+    static Reg all(Reg y, Reg high, Reg low) {
+        return sizeof(T) == 8 ? less_all(y, high) : less_all(less_all(y, high), low);
     }
 };
+template <class T>
 struct Shift {  // down by the parameter, to zero at most
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
     static constexpr bool kills_with_zero = false;
-    static double one(double y, double p) { return y - p > 0.0 ? y - p : 0.0; }
-    static Double all(Double y, Double p) { return Lanes<double>::max(less(y, p), Lanes<double>::all(0)); }
-};
-struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
-    static constexpr bool kills_with_zero = true;
-    static double one(double y, double p) { return p > 0.0 ? y * p : 0.0; }
-    static Double all(Double y, Double p) {
-        using D = Lanes<double>;
-        return keep_where(D::above(p, D::all(0)), times(y, p));
+    static T one(T y, T high, T low) { return (y - high) - low > T(0) ? (y - high) - low : T(0); }
+    static Reg all(Reg y, Reg high, Reg low) {
+        return L::max(less(less(y, high), low), L::all(0));
     }
+};
+template <class T>
+struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static constexpr bool kills_with_zero = true;
+    static T one(T y, T high, T) { return high > T(0) ? y * high : T(0); }
+    static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
 };
 
 template <class T, class Op, bool Stream>
-void row_map_to(const T* y, T* x, Index n, double p) {
+void row_map_to(const T* y, T* x, Index n, T high, T low) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
-    const Double parameter = Lanes<double>::all(p);
+    const auto all_high = L::all(high), all_low = L::all(low);
     Index i = Stream ? to_alignment(x, n) : 0;
-    for (Index h = 0; h < i; ++h) x[h] = static_cast<T>(Op::one(static_cast<double>(y[h]), p));
-    for (; i + W <= n; i += W)
-        put<T, Stream>(x + i, in_double(L::load(y + i), [&](Double v, int) __attribute__((always_inline)) {
-                           return Op::all(v, parameter);
-                       }));
-    for (; i < n; ++i) x[i] = static_cast<T>(Op::one(static_cast<double>(y[i]), p));
+    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high, low);
+    for (; i + W <= n; i += W) put<T, Stream>(x + i, Op::all(L::load(y + i), all_high, all_low));
+    for (; i < n; ++i) x[i] = Op::one(y[i], high, low);
 }
 
 template <class T, class Op>
-void row_map(const T* y, T* x, Index n, double p, bool stream) {
-    stream ? row_map_to<T, Op, true>(y, x, n, p) : row_map_to<T, Op, false>(y, x, n, p);
+void row_map(const T* y, T* x, Index n, T high, T low, bool stream) {
+    stream ? row_map_to<T, Op, true>(y, x, n, high, low) : row_map_to<T, Op, false>(y, x, n, high, low);
 }
 
 template <class T, class Op, bool Stream>
-void strip_map_to(const T* y, T* x, Index width, const double* p) {
+void strip_map_to(const T* y, T* x, Index width, const T* high, const T* low) {
     using L = Lanes<T>;
-    using D = Lanes<double>;
     constexpr Index W = L::width;
     Index i = Stream ? to_alignment(x, width) : 0;
-    for (Index h = 0; h < i; ++h) x[h] = static_cast<T>(Op::one(static_cast<double>(y[h]), p[h]));
+    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high[h], low[h]);
     for (; i + W <= width; i += W) {
-        if constexpr (Op::kills_with_zero) {  // a whole register of zero groups: y need not be read
-            unsigned alive = 0;
-            for (int part = 0; part < W / D::width; ++part)
-                alive |= D::bits(D::above(D::load(p + i + part * D::width), D::all(0)));
-            if (alive == 0) {
-                put<T, Stream>(x + i, L::all(0));
-                continue;
-            }
-        }
-        put<T, Stream>(x + i, in_double(L::load(y + i), [&](Double v, int part) __attribute__((always_inline)) {
-                           return Op::all(v, D::load(p + i + part * D::width));
-                       }));
+        const auto p = L::load(high + i);
+        if (Op::kills_with_zero && L::bits(L::above(p, L::all(0))) == 0)  // zero groups: y need not be read
+            put<T, Stream>(x + i, L::all(0));
+        else
+            put<T, Stream>(x + i, Op::all(L::load(y + i), p, L::load(low + i)));
     }
-    for (; i < width; ++i) x[i] = static_cast<T>(Op::one(static_cast<double>(y[i]), p[i]));
+    for (; i < width; ++i) x[i] = Op::one(y[i], high[i], low[i]);
 }
 
 template <class T, class Op>
-void strip_map(const T* y, T* x, Index width, const double* p, bool stream) {
-    stream ? strip_map_to<T, Op, true>(y, x, width, p) : strip_map_to<T, Op, false>(y, x, width, p);
+void strip_map(const T* y, T* x, Index width, const T* high, const T* low, bool stream) {
+    stream ? strip_map_to<T, Op, true>(y, x, width, high, low) : strip_map_to<T, Op, false>(y, x, width, high, low);
 }
 
 template <class T>
@@ -217,8 +225,8 @@ FamilyKernels<T> family_table() {
             {strip_total<T, false>, strip_total<T, true>},
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
-            {row_map<T, Shrink>, row_map<T, Shift>, row_map<T, Scale>},
-            {strip_map<T, Shrink>, strip_map<T, Shift>, strip_map<T, Scale>}};
+            {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>},
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>}};
 }
 
 }  // namespace normball::NORMBALL_ISA

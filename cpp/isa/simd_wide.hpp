@@ -1,5 +1,5 @@
-// Registers of T seen as registers of double: what the family of operators computes in. Beside simd.hpp, the only other
-// place that thinks in lanes, and under the same rules.
+// What the family of operators needs besides simd.hpp, under the same rules: products, differences, and sums in double
+// that do not drift.
 #pragma once
 
 #include "isa/simd.hpp"
@@ -10,43 +10,57 @@ using Double = Lanes<double>::Reg;
 
 #if defined(__AVX512F__)
 inline Double times(Double a, Double b) { return _mm512_mul_pd(a, b); }
+inline __m512 times(__m512 a, __m512 b) { return _mm512_mul_ps(a, b); }
+template <class T>  // v where the mask has it, else 0
+typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
+    if constexpr (sizeof(T) == sizeof(double))
+        return _mm512_maskz_mov_pd(m, v);
+    else
+        return _mm512_maskz_mov_ps(m, v);
+}
 inline Double less(Double a, Double b) { return _mm512_sub_pd(a, b); }
-inline Double keep_where(Lanes<double>::Mask m, Double v) { return _mm512_maskz_mov_pd(m, v); }
+inline __m512 less(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
 inline Double low_half(__m512 v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
 inline Double high_half(__m512 v) { return _mm512_cvtps_pd(Sum<float>::upper(v)); }
-inline __m512 joined(Double low, Double high) {
-    const __m512d whole = _mm512_castps_pd(_mm512_castps256_ps512(_mm512_cvtpd_ps(low)));
-    return _mm512_castpd_ps(_mm512_insertf64x4(whole, _mm256_castps_pd(_mm512_cvtpd_ps(high)), 1));
-}
 #elif defined(__AVX2__)
 inline Double times(Double a, Double b) { return _mm256_mul_pd(a, b); }
+inline __m256 times(__m256 a, __m256 b) { return _mm256_mul_ps(a, b); }
+template <class T>  // v where the mask has it, else 0
+typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
+    if constexpr (sizeof(T) == sizeof(double))
+        return _mm256_and_pd(m, v);
+    else
+        return _mm256_and_ps(m, v);
+}
 inline Double less(Double a, Double b) { return _mm256_sub_pd(a, b); }
-inline Double keep_where(Lanes<double>::Mask m, Double v) { return _mm256_and_pd(m, v); }
+inline __m256 less(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
 inline Double low_half(__m256 v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
 inline Double high_half(__m256 v) { return _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)); }
-inline __m256 joined(Double low, Double high) {
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(low)), _mm256_cvtpd_ps(high), 1);
-}
 #else
-inline Double times(Double a, Double b) { return a * b; }
-inline Double less(Double a, Double b) { return a - b; }
-inline Double keep_where(Lanes<double>::Mask m, Double v) { return Lanes<double>::where(m, v, Double{}); }
+template <class Reg>
+Reg times(Reg a, Reg b) {
+    return a * b;
+}
+template <class T>  // v where the mask has it, else 0
+typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
+    return Lanes<T>::where(m, v, typename Lanes<T>::Reg{});
+}
+template <class Reg>
+Reg less(Reg a, Reg b) {
+    return a - b;
+}
 inline Double low_half(Lanes<float>::Reg v) { return Double{v[0], v[1]}; }
 inline Double high_half(Lanes<float>::Reg v) { return Double{v[2], v[3]}; }
-inline Lanes<float>::Reg joined(Double low, Double high) {
-    return Lanes<float>::Reg{static_cast<float>(low[0]), static_cast<float>(low[1]), static_cast<float>(high[0]),
-                             static_cast<float>(high[1])};
-}
 #endif
 
-// f(part of v in double, number of the part) for each part, and the results as a register of T again.
+// f(part of v in double, number of the part) for each part.
 template <class F>
-[[gnu::always_inline]] inline Double in_double(Double v, F f) {
-    return f(v, 0);
+[[gnu::always_inline]] inline void in_double(Double v, F f) {
+    f(v, 0);
 }
 template <class F>
-[[gnu::always_inline]] inline Lanes<float>::Reg in_double(Lanes<float>::Reg v, F f) {
-    return joined(f(low_half(v), 0), f(high_half(v), 1));
+[[gnu::always_inline]] inline void in_double(Lanes<float>::Reg v, F f) {
+    f(low_half(v), 0), f(high_half(v), 1);
 }
 
 // A sum in double of many registers of T, in four accumulators: to a unit or two in the last place of a double, for

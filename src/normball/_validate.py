@@ -22,6 +22,7 @@ __all__ = [
     "axes",
     "bounds",
     "count",
+    "finite_radius",
     "level_axes",
     "not_finite",
     "output",
@@ -199,6 +200,12 @@ def _default_threads() -> int:
 def unknown(name: str, value: Any, known: Sequence[str]) -> NoReturn:
     """Raise for a choice that is not among the known ones."""
     raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def finite_radius(radii: npt.NDArray[np.float64]) -> None:
+    """Raise for a radius that no vector can have."""
+    if np.isinf(radii).any():
+        raise ValueError("radius: expected a finite number, got inf")
 
 
 def real(Y: npt.NDArray[Any]) -> None:

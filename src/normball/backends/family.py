@@ -61,9 +61,11 @@ class Call:
         """Solve for each group and write."""
         taus, finite = self.steps.thresholds(radii, write, signed=signed)
         if not finite:
-            taus = np.where(np.isinf(taus), 0.0, taus)  # a radius of 0 is no fault
-            taus = self.sound(taus)
-            self.steps.write(write, np.where(radii == 0, np.where(np.isnan(taus), np.nan, np.inf), taus))
+            if not self.unchecked:
+                raise NotFiniteError
+            taus, _ = self.steps.thresholds(radii, signed=signed, unchecked=True)
+            taus = np.where(np.isnan(self.sound(np.where(np.isinf(taus), 0.0, taus))), np.nan, taus)
+            self.steps.write(write, taus, tiny=self.steps.tiny(radii))
         return taus
 
     def share_out(self, values: Reals) -> tuple[Reals, Reals, Reals]:
@@ -99,12 +101,31 @@ def _project_simplex(call: Call) -> Reals:
     return np.minimum(call.thresholds(call.each, "shift", signed=True), peaks)
 
 
+def _lengths(call: Call) -> tuple[Call, Reals, float]:
+    """Return the lengths of the groups, and a call with its radius in the same unit, which is returned as well."""
+    lengths = call.aggregate("norm2")
+    if not 0 < lengths.max(initial=0.0) < _SHORT:
+        return call, lengths, 1.0
+    # The lengths are subnormal, and would be too coarse.
+    steps = call.steps
+    longer = Steps(steps.Y * _UP, steps.Y, steps.axes, steps.threads).aggregate("norm2")
+    with np.errstate(over="ignore"):
+        return replace(call, radius=call.radius * _UP), longer, _UP
+
+
+def _rounded_in(factors: Reals) -> Reals:
+    """Return factors that are not too large where they are subnormal, and so rounded by much."""
+    return np.where(factors < _SHORT, np.nextafter(factors, 0.0), factors)
+
+
 def _project_l2(call: Call) -> Reals:
-    norms = call.aggregate("norm2")
-    outside = norms > call.each * _INSIDE
-    factors = np.divide(call.each, norms, out=np.ones_like(norms), where=outside)
-    call.steps.write("scale", np.where(np.isnan(norms), np.nan, factors), tiny=call.steps.tiny(call.radius))
-    return np.where(outside, norms - np.where(outside, call.each, 0.0), norms * 0)
+    tiny = call.steps.tiny(call.radius)
+    call, lengths, unit = _lengths(call)
+    with np.errstate(over="ignore"):
+        outside = lengths > call.each * _INSIDE
+    factors = _rounded_in(np.divide(call.each, lengths, out=np.ones_like(lengths), where=outside))
+    call.steps.write("scale", np.where(np.isnan(lengths), np.nan, factors), tiny=tiny)
+    return np.where(outside, lengths - np.where(outside, call.each, 0.0), lengths * 0) / unit
 
 
 def _project_linf(call: Call) -> Reals:
@@ -115,12 +136,13 @@ def _project_linf(call: Call) -> Reals:
 
 
 def _project_l12(call: Call) -> Reals:
-    norms = call.aggregate("norm2")
-    theta, left, untouched = call.share_out(norms)
-    factors = np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0)
+    tiny = call.steps.tiny(call.radius)
+    call, lengths, unit = _lengths(call)
+    theta, left, untouched = call.share_out(lengths)
+    factors = _rounded_in(np.divide(left, lengths, out=np.zeros_like(lengths), where=lengths > 0))
     factors = np.where(np.isnan(left), np.nan, np.where(untouched, 1.0, factors))
-    call.steps.write("scale", factors, tiny=call.steps.tiny(call.radius))
-    return theta
+    call.steps.write("scale", factors, tiny=tiny)
+    return theta / unit
 
 
 def _bilevel_l1inf(call: Call) -> Reals:
@@ -133,7 +155,7 @@ def _bilevel_l11(call: Call) -> Reals:
     theta, left, untouched = call.share_out(call.aggregate("sum"))
     left = np.where(untouched, np.inf, left)
     if np.isnan(left).any():
-        taus, _ = call.steps.thresholds(np.nan_to_num(left, posinf=np.inf))
+        taus, _ = call.steps.thresholds(np.where(np.isnan(left), 1.0, left), unchecked=True)
         call.steps.write("shrink", np.where(np.isnan(left), np.nan, taus))
     else:
         call.steps.thresholds(left, "shrink")
@@ -163,11 +185,11 @@ def _prox_linf1(call: Call) -> Reals:
 
 
 def _prox_l12(call: Call) -> Reals:
-    norms = call.aggregate("norm2")
-    left = np.maximum(norms - call.each, 0.0)
-    factors = np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0)
-    call.steps.write("scale", np.where(np.isnan(norms), np.nan, np.where(call.each == 0, 1.0, factors)))
-    return call.radius
+    call, lengths, unit = _lengths(call)
+    left = np.maximum(lengths - call.each, 0.0)
+    factors = np.divide(left, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    call.steps.write("scale", np.where(np.isnan(lengths), np.nan, np.where(call.each == 0, 1.0, factors)))
+    return call.radius / unit
 
 
 OPERATORS: dict[str, tuple[Callable[[Call], Reals], str]] = {
@@ -204,6 +226,7 @@ NORMS: dict[str, tuple[str, str | None]] = {
 
 _INSIDE = 1.0 + 2.0 * float(np.finfo(np.float64).eps)  # norms are known to rounding
 _DOWN = 2.0**-100  # keeps the sums of the largest floats finite
+_UP, _SHORT = 2.0**200, 1e-290
 
 
 def operate(
@@ -269,7 +292,8 @@ def _apply(name: str, call: Call, weights: Array | None = None) -> Reals:
             _validate.not_finite(steps.Y)
         # Finite entries whose sums are not: the whole problem is made smaller.
         small = Steps(steps.Y * _DOWN, np.empty_like(steps.Y), steps.axes, steps.threads)
-        theta = function(replace(call, steps=small, radius=call.radius * _DOWN)) / _DOWN
+        with np.errstate(over="ignore"):
+            theta = function(replace(call, steps=small, radius=call.radius * _DOWN)) / _DOWN
         steps.put(small.finish() / _DOWN)
     steps.finish()
     return theta
@@ -283,7 +307,10 @@ def _info(name: str, call: Call, theta: Reals) -> OperatorInfo:
 
 def _radii(name: str, radius: Any, shape: tuple[int, ...]) -> Reals:
     value, values = _validate.radius(radius, shape, "scale" if name.startswith("prox") else "radius")
-    return np.full(shape, value) if values is None else values
+    radii = np.full(shape, value) if values is None else values
+    if name == "project_simplex":
+        _validate.finite_radius(radii)
+    return radii
 
 
 def norm(

@@ -60,13 +60,18 @@ class Steps:
             _core.aggregate(array, self.dtype, self.axes, AGGREGATES[kind], self.threads, values)
         return values
 
-    def thresholds(self, radii: Reals, write: str | None = None, *, signed: bool = False) -> tuple[Reals, bool]:
-        """Return what each group must lose, and whether all is finite; write the result if it is, and if asked to."""
+    def thresholds(
+        self, radii: Reals, write: str | None = None, *, signed: bool = False, unchecked: bool = False
+    ) -> tuple[Reals, bool]:
+        """Return what each group must lose, and whether all is finite; write the result if it is, and if asked to.
+
+        Nothing is solved where something is not finite; unless unchecked, when only that group is NaN.
+        """
         taus = np.zeros(self.shape)
         radii = _plain(np.broadcast_to(radii, self.shape))
         finite, reads = _core.thresholds(
             self._source, None if write is None else self._target, self.dtype, self.axes, WRITES[write or "shrink"],
-            signed, self.tiny(radii), True, self.threads, radii, taus,
+            signed, self.tiny(radii), not unchecked, self.threads, radii, taus,
         )  # fmt: skip
         self.reads += reads + (finite and write is not None)
         return taus, finite
