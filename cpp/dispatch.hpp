@@ -9,7 +9,7 @@ namespace normball {
 // members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
-// except in row_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
+// except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
 // The arrays of lines.hpp, one entry for each line.
 struct LineArrays {
     const double *sum, *mean, *weight, *below, *above;
@@ -65,10 +65,39 @@ struct Kernels {
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
 
+// What the rest of the family of operators needs. Sums are in double, to a unit or two in its last place. Where there is
+// a choice of two, the second is for squares, or for values with their signs in place of magnitudes.
+template <class T>
+struct FamilyKernels {
+    // Sum of the magnitudes, or of the squares.
+    double (*row_total[2])(const T* y, std::int64_t n);
+    // The same for each group of a strip, added to `sums`, and to `errors` what rounding takes; both padded.
+    void (*strip_total[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums,
+                           double* errors);
+    // Lists the values above t, returns how many, and adds by how much they exceed it. `found` takes n + lane_limit, and
+    // may be y.
+    std::int64_t (*row_filter[2])(const T* y, std::int64_t n, T t, T* found, double* excess);
+    // Lists the values in (lo, hi] and returns how many; adds the number of those above hi and by how much they exceed
+    // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
+    std::int64_t (*row_window[2])(const T* y, std::int64_t n, T lo, T hi, T* found, double* excess, std::int64_t* above,
+                                  double* total);
+    // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
+    // which low is what T cannot hold.
+    void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
+    // The same for one row of members, with a parameter for each group.
+    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
+    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
+                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
+};
+inline constexpr std::int64_t gather_limit = 256;
+
 struct InstructionSet {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
+    FamilyKernels<float> family_f32;
+    FamilyKernels<double> family_f64;
 };
 
 // The best set that this machine has, or the one that the environment variable NORMBALL_ISA names; throws
@@ -84,6 +113,14 @@ const Kernels<T>& kernels() {
         return instruction_set().f32;
     else
         return instruction_set().f64;
+}
+
+template <class T>
+const FamilyKernels<T>& family_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().family_f32;
+    else
+        return instruction_set().family_f64;
 }
 
 }  // namespace normball

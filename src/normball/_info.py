@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ProjectionInfo"]
+__all__ = ["OperatorInfo", "ProjectionInfo"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,3 +55,38 @@ class ProjectionInfo:
             f"ProjectionInfo(theta={theta}, {self.n_nonzero} of {self.mu.size} groups non-zero, "
             f"clipped={self.clipped}, kept={self.kept}, reads={self.reads:.2f}{steps})"
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OperatorInfo:
+    """What decided the result of one of the other projections, or of a proximal operator.
+
+    Attributes
+    ----------
+    theta : float or ndarray
+        The dual scalar: what every non-zero vector or group has lost, 0 where nothing was. Each function says in which
+        norm. A float for a single problem, else an array with one entry for each.
+    mu : ndarray
+        The norm that is left to each vector or group, in double precision, shaped as ``np.abs(Y).max(axis)``.
+    reads : float
+        Reads of the array from memory, in whole arrays, the one made while writing included.
+    """
+
+    theta: Any
+    mu: Any
+    reads: float
+
+    @property
+    def nonzero(self) -> Any:
+        """Mask of the groups that are not zero."""
+        return np.asarray(self.mu > 0)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of the groups that are not zero."""
+        return int(np.count_nonzero(self.mu > 0))
+
+    def __repr__(self) -> str:
+        theta = f"{self.theta:.6g}" if isinstance(self.theta, float) else f"<{self.theta.size} values>"
+        groups = f"{self.n_nonzero} of {self.mu.size} groups non-zero"
+        return f"OperatorInfo(theta={theta}, {groups}, reads={self.reads:.2f})"
