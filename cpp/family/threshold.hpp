@@ -159,13 +159,16 @@ public:
             const double lo = static_cast<double>(lo_), hi = static_cast<double>(hi_);
             const auto at_lo = survivors().keep_above(lo);  // all that was found is above it
             if (!R::is_signed && lo_ == T(0) && at_lo.excess <= radius_ * inside) return tau = 0.0, true;
+            // Bounds are right to rounding. Where they contradict each other, rounding is all that is left.
             if (at_lo.excess < radius_) {  // the root is further left; a step from its right lands on its left
+                if (lo <= root.lower) return tau = lo, true;
                 const double step = at_lo.count > 0 ? (at_lo.excess - radius_) / static_cast<double>(at_lo.count) : -infinity;
                 const double least = R::is_signed ? -total_ - radius_ : 0.0;
                 root.lower = std::max({std::min(lo + step, std::nextafter(lo, -infinity)), root.lower, least});
                 root.upper = root.anchor = lo, root.excess = at_lo.excess;
             } else if (above_ > 0 && excess_ > radius_) {  // further right
                 root.lower = hi + (excess_ - radius_) / static_cast<double>(above_);
+                if (hi >= root.upper) return tau = root.lower, true;
                 root.anchor = hi, root.excess = excess_;
             } else {
                 tau = root_from<T, R::is_signed>(survivors(), radius_, lo);
@@ -177,7 +180,7 @@ public:
                 aim(root);
             } else {
                 lo_ = floor_to<T>(root.lower);
-                hi_ = round_down_or_max(root.upper);
+                hi_ = std::numeric_limits<T>::max();
             }
         }
     }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "dispatch.hpp"
-#include "isa/line_kernels.hpp"
+#include "isa/kernels_lines.hpp"
 #include "isa/simd.hpp"
 
 namespace normball::NORMBALL_ISA {

@@ -88,14 +88,15 @@ void strip_total(const T* y, Index stride, Index n, Index width, double* sums, d
 template <class T, bool Signed>
 Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
     using L = Lanes<T>;
-    const auto threshold = L::all(t), minus = L::all(-t);
+    const auto threshold = L::all(t);
+    const Double from = Lanes<double>::all(static_cast<double>(t));
     Exact<T> sum;
     Index to = 0;
     over_all<T, Signed>(
         y, n, Signed ? t : T(0),
         [&](typename L::Reg v, int u) __attribute__((always_inline)) {
             const auto m = L::above(v, threshold);
-            sum.add_where(u, m, L::add(v, minus));
+            sum.add_excess(u, v, from);
             const unsigned bits = L::bits(m);
             L::compress(found + to, bits, v);  // without asking whether there is any: the guess would often fail
             to += popcount(bits);
@@ -105,31 +106,19 @@ Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
     return to;
 }
 
-// Adds up what is in T already, in double or a few floats at a time.
-template <class T>
-struct Rough {
-    Folded<T> sum;
-    [[gnu::always_inline]] void add_where(int u, typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
-        sum.part[u] = Lanes<T>::add_where(m, sum.part[u], v);
-    }
-    [[gnu::always_inline]] void fold() { sum.fold(); }
-    double total() const { return sum.sum.total(); }
-};
-template <>
-struct Rough<double> : Exact<double> {};
-
 template <class T, bool Signed>
 Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Index* above, double* total) {
     using L = Lanes<T>;
-    const auto low = L::all(lo), high = L::all(hi), minus = L::all(-hi);
-    Rough<T> sum;
+    const auto low = L::all(lo), high = L::all(hi);
+    const Double from = Lanes<double>::all(static_cast<double>(hi));
+    Exact<T> sum;
     Folded<T> all;
     Index to = 0, count = 0;
     over_all<T, Signed>(
         y, n, Signed ? lo : T(0),
         [&](typename L::Reg v, int u) __attribute__((always_inline)) {
             const auto m = L::above(v, high);
-            sum.add_where(u, m, L::add(v, minus));
+            sum.add_excess(u, v, from);
             all.part[u] = L::add(all.part[u], L::magnitude(v));
             count += popcount(L::bits(m));
             const unsigned bits = L::bits(L::and_not(L::above(v, low), m));

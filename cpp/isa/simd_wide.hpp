@@ -63,7 +63,7 @@ template <class F>
     f(low_half(v), 0), f(high_half(v), 1);
 }
 
-// A sum in double of many registers of T, in four accumulators: to a unit or two in the last place of a double, for
+// A sum in double of many registers of T, or of how much they exceed t, in four accumulators: to a unit or two in the last place of a double, for
 // terms of one sign. Floats are added as doubles; doubles a few at a time, and those sums with their rounding errors
 // carried along.
 template <class T>
@@ -75,7 +75,9 @@ struct Exact<double> {
     Double part[4] = {L::all(0), L::all(0), L::all(0), L::all(0)}, sum = L::all(0), error = L::all(0);
 
     [[gnu::always_inline]] void add(int u, Double v) { part[u] = L::add(part[u], v); }
-    [[gnu::always_inline]] void add_where(int u, L::Mask m, Double v) { part[u] = L::add_where(m, part[u], v); }
+    [[gnu::always_inline]] void add_excess(int u, Double v, Double t) {
+        part[u] = L::add(part[u], L::max(less(v, t), L::all(0)));
+    }
     [[gnu::always_inline]] void add_square(int u, Double v) { add(u, times(v, v)); }
     void fold() {
         const Double term = L::add(L::add(part[0], part[1]), L::add(part[2], part[3]));
@@ -93,7 +95,11 @@ struct Exact<float> {
     Sum<float> part[2];
 
     [[gnu::always_inline]] void add(int u, L::Reg v) { part[u & 1].add(v); }
-    [[gnu::always_inline]] void add_where(int u, L::Mask m, L::Reg v) { part[u & 1].add_where(m, v); }
+    [[gnu::always_inline]] void add_excess(int u, L::Reg v, Double t) {
+        using D = Lanes<double>;
+        part[u & 1].a = D::add(part[u & 1].a, D::max(less(low_half(v), t), D::all(0)));
+        part[u & 1].b = D::add(part[u & 1].b, D::max(less(high_half(v), t), D::all(0)));
+    }
     [[gnu::always_inline]] void add_square(int u, L::Reg v) {
         using D = Lanes<double>;
         const Double low = low_half(v), high = high_half(v);
