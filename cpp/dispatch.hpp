@@ -65,8 +65,8 @@ struct Kernels {
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
 
-// What the rest of the family of operators needs. Sums are in double, to a unit or two in its last place. Where there is
-// a choice of two, the second is for squares, or for values with their signs in place of magnitudes.
+// What the rest of the family of operators needs. Sums are in double; those of doubles are right to a unit or two in the
+// last place. Where there is a choice of two, the second is for squares, or for values with their signs in place of magnitudes.
 template <class T>
 struct FamilyKernels {
     // Sum of the magnitudes, or of the squares.

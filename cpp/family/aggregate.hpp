@@ -52,7 +52,7 @@ void total_by_runs(const R& runs, bool square, Team& team, double* totals) {
 // Groups side by side, their members far apart.
 template <class T>
 void total_by_strips(const View& view, bool square, Team& team, double* totals) {
-    constexpr std::int64_t strip = 8192 / sizeof(T);  // two pages to a row: long enough to stream
+    constexpr std::int64_t strip = (std::int64_t(1) << 16) / sizeof(T);  // long enough to stream, and the sums fit a cache
     const std::int64_t line = view.group.inner().extent, per_line = (line + strip - 1) / strip;
     const Axis inner = view.member.inner();
     team.run(view.groups() / line * per_line, [&](std::int64_t t) {

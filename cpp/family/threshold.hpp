@@ -75,22 +75,48 @@ double root_from(Survivors<T, Signed> members, double radius, double t) {
     }
 }
 
-// A group in a contiguous row that may be overwritten, its magnitudes or values: 0 where its sum is not above the radius.
-template <class T, bool Signed>
-double threshold_of_row(T* row, std::int64_t n, double radius, double sum, double peak) {
+// The threshold of a group; 0 where its sum is not above the radius. `each` calls its argument with every run of the
+// members; `scratch` takes all of them and lane_limit more. `sum` is that of the magnitudes. A guess left of the root, but
+// not far, spares most of the work; any other costs one more look.
+template <class T, bool Signed, class Each>
+double threshold_of(Each each, T* scratch, std::int64_t n, double radius, double sum, double guess = -HUGE_VAL) {
     constexpr double units = 8.0 * std::numeric_limits<double>::epsilon();
+    const auto count = static_cast<double>(n);
+    if (!Signed && sum <= radius * inside) return 0.0;
+    Survivors<T, Signed> members{scratch, 0};
+    const auto take_above = [&](double t) {
+        const T low = floor_to<T>(t);
+        double excess = 0.0;
+        members.size = 0;
+        each([&](const T* y, std::int64_t k) {
+            members.size += family_kernels<T>().row_filter[Signed](y, k, low, scratch + members.size, &excess);
+        });
+        return excess - static_cast<double>(members.size) * (t - static_cast<double>(low));
+    };
+    // Left of the root, but for rounding: the line through all the members.
+    double start = ((sum - radius) - units * sum) / count;
     if constexpr (Signed) {
-        // The root of the line through all the members, from a point below every root; it carries that point's rounding.
-        const double low = -2.0 * (peak + radius / static_cast<double>(n));
-        const auto [excess, count] = Survivors<T, true>{row, n}.keep_above(low);
-        const double mean = low + (excess - radius) / static_cast<double>(count);
-        return root_from<T, true>({row, n}, radius, mean + 2.0 * units * low);
-    } else {
-        if (sum <= radius * inside) return 0.0;
-        // Lines through all the members and through the largest: both left of the root, but for rounding.
-        const double mean = (sum - radius) / static_cast<double>(n) - units * sum / static_cast<double>(n);
-        return root_from<T, false>({row, n}, radius, std::max({mean, peak - radius - units * peak, 0.0}));
+        const double low = -2.0 * (sum + radius / count);
+        if (!(guess > low)) start = low + (take_above(low) - radius) / count + 2.0 * units * low;
+        if (guess > low) start = low;
     }
+    if (guess > start) {
+        const double excess = take_above(guess);
+        if (excess >= radius) return root_from<T, Signed>(members, radius, guess);
+        if (members.size > 0) {  // a step from the right of the root lands on its left
+            const double step = (excess - radius) / static_cast<double>(members.size);
+            start = std::max(start, guess + step - units * (std::fabs(guess) - step));
+        }
+    }
+    start = Signed ? start : std::max(start, 0.0);
+    take_above(start);
+    return root_from<T, Signed>(members, radius, start);
+}
+
+// The same for members in a row.
+template <class T, bool Signed>
+double threshold_of_row(const T* row, T* scratch, std::int64_t n, double radius, double sum) {
+    return threshold_of<T, Signed>([&](auto f) { f(row, n); }, scratch, n, radius, sum);
 }
 
 // Far from 1 the sums of a group might overflow and its quotients vanish.
@@ -102,7 +128,7 @@ inline bool in_range(double sum, bool single) {
 template <bool Signed>
 double scaled_threshold(const View& view, std::int64_t group, double radius) {
     const std::int64_t n = view.members();
-    std::vector<double> row(static_cast<std::size_t>(n + lane_limit));
+    std::vector<double> row(static_cast<std::size_t>(n)), scratch(static_cast<std::size_t>(n + lane_limit));
     const auto load = [&](double scale) {
         if constexpr (Signed)
             load_values(view, group, 0, n, scale, row.data());
@@ -120,10 +146,8 @@ double scaled_threshold(const View& view, std::int64_t group, double radius) {
     const int exponent = std::ilogb(std::max(peak, Signed ? 0.25 * radius : 0.0));
     const double scale = std::ldexp(1.0, -std::clamp(exponent, -1000, 1000));
     load(scale);
-    peak = 0.0;
-    for (std::int64_t i = 0; i < n; ++i) peak = std::max(peak, std::fabs(row[static_cast<std::size_t>(i)]));
     const double sum = family_kernels<double>().row_total[0](row.data(), n);
-    const double tau = threshold_of_row<double, Signed>(row.data(), n, radius * scale, sum, peak);
+    const double tau = threshold_of_row<double, Signed>(row.data(), scratch.data(), n, radius * scale, sum);
     // Dividing by a power of two is exact unless the result is subnormal; then it must not round down.
     const double back = tau / scale;
     return back * scale < tau ? std::nextafter(back, HUGE_VAL) : back;
@@ -240,8 +264,8 @@ private:
         const double share = anchored ? sample_excess(root.anchor) + (radius_ - root.excess) * part : radius_ * part;
         double tau = sample_peak_;  // all of the sample lies left of the root
         if (share > 0.0) {
-            scratch_ = sample_;
-            tau = threshold_of_row<T, R::is_signed>(scratch_.data(), sampled, share, sample_sum_, sample_peak_);
+            scratch_.resize(sample_.size());
+            tau = threshold_of_row<T, R::is_signed>(sample_.data(), scratch_.data(), sampled, share, sample_sum_);
             if (tau == 0.0 && !R::is_signed && !anchored) return;  // a point of the ball, it seems
         }
         tau = std::clamp(tau, root.lower, root.upper);

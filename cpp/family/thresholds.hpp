@@ -105,13 +105,15 @@ private:
         return false;
     }
 
-    // One row in scratch memory.
-    template <class T>
-    void settle(std::int64_t g, T* row, const std::vector<double>& sums) {
-        double rough, peak;
-        kernels<T>().row_stats(row, view_.members(), 0, 1, &rough, &peak);
-        const double tau = threshold_of_row<T, Signed>(row, view_.members(), radii_[g], sums[static_cast<std::size_t>(g)], peak);
-        taus_[g] = snapped(tau, radii_[g]);
+    // Neighbours are often alike: the last threshold, and a bit less, is where the next one is looked for.
+    static constexpr double of_the_last = 0.9;
+
+    // One group; `last` is the threshold of its neighbour, and becomes its own.
+    template <class T, class Each>
+    void settle(std::int64_t g, Each each, T* scratch, const std::vector<double>& sums, double& last) {
+        const double guess = last > 0.0 ? of_the_last * last : -HUGE_VAL;
+        last = threshold_of<T, Signed>(each, scratch, view_.members(), radii_[g], sums[static_cast<std::size_t>(g)], guess);
+        taus_[g] = snapped(last, radii_[g]);
     }
 
     template <class R>
@@ -124,13 +126,11 @@ private:
         const bool stream = view_.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
         team_.run(tasks, [&](std::int64_t t) {
             const std::int64_t begin = (tasks - 1 - t) * per_task, end = std::min(begin + per_task, m);
-            const Scratch<T> row(n + lane_limit);
-            for (std::int64_t g = begin; g < end; ++g) {
-                if (!todo[static_cast<std::size_t>(g)]) continue;
-                T* to = row.get();
-                runs.each(g, 0, n, [&](const T* y, std::int64_t k) { to = std::copy_n(y, k, to); });
-                settle(g, row.get(), sums);
-            }
+            const Scratch<T> scratch(n + lane_limit);
+            double last = 0.0;
+            for (std::int64_t g = begin; g < end; ++g)
+                if (todo[static_cast<std::size_t>(g)])
+                    settle(g, [&](auto f) { runs.each(g, 0, n, f); }, scratch.get(), sums, last);
             if constexpr (R::lie_in_memory)
                 if (writes) write_rows<T>(view_, order_.kind, taus_, begin, end, stream);
         });
@@ -153,14 +153,20 @@ private:
             std::vector<std::int64_t> columns;
             for (std::int64_t g = begin; g < end; ++g)
                 if (todo[static_cast<std::size_t>(g)]) columns.push_back(g - begin);
-            const Scratch<T> rows(std::max<std::int64_t>(1, std::ssize(columns)) * row_stride);
+            // Behind the rows, room for what is kept of one of them.
+            const Scratch<T> rows((std::ssize(columns) + 1) * row_stride + lane_limit);
+            T* const kept = rows.get() + std::ssize(columns) * row_stride;
             const T* base = static_cast<const T*>(view_.in) + view_.group.at(begin).in;
             for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
                 family_kernels<T>().strip_gather(base + view_.member.outer_at(i).in, inner.stride.in, inner.extent,
                                                  end - begin, columns.data(), std::ssize(columns),
                                                  rows.get() + i * inner.extent, row_stride);
-            T* row = rows.get();
-            for (const std::int64_t column : columns) settle(begin + column, row, sums), row += row_stride;
+            const T* row = rows.get();
+            double last = 0.0;
+            for (const std::int64_t column : columns) {
+                settle(begin + column, [&](auto f) { f(row, n); }, kept, sums, last);
+                row += row_stride;
+            }
         });
     }
 

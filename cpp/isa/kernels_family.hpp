@@ -140,7 +140,6 @@ template <class T>
 struct Shrink {  // towards zero, by the parameter
     using L = Lanes<T>;
     using Reg = typename L::Reg;
-    static constexpr bool kills_with_zero = false;
     // Written such that a parameter of 0 leaves the sign of a zero.
     static T less_one(T y, T p) {
         const T below = y < p ? y : p;
@@ -156,7 +155,6 @@ template <class T>
 struct Shift {  // down by the parameter, to zero at most
     using L = Lanes<T>;
     using Reg = typename L::Reg;
-    static constexpr bool kills_with_zero = false;
     static T one(T y, T high, T low) { return (y - high) - low > T(0) ? (y - high) - low : T(0); }
     static Reg all(Reg y, Reg high, Reg low) {
         return L::max(less(less(y, high), low), L::all(0));
@@ -166,7 +164,6 @@ template <class T>
 struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
     using L = Lanes<T>;
     using Reg = typename L::Reg;
-    static constexpr bool kills_with_zero = true;
     static T one(T y, T high, T) { return high > T(0) ? y * high : T(0); }
     static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
 };
@@ -193,13 +190,8 @@ void strip_map_to(const T* y, T* x, Index width, const T* high, const T* low) {
     constexpr Index W = L::width;
     Index i = Stream ? to_alignment(x, width) : 0;
     for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high[h], low[h]);
-    for (; i + W <= width; i += W) {
-        const auto p = L::load(high + i);
-        if (Op::kills_with_zero && L::bits(L::above(p, L::all(0))) == 0)  // zero groups: y need not be read
-            put<T, Stream>(x + i, L::all(0));
-        else
-            put<T, Stream>(x + i, Op::all(L::load(y + i), p, L::load(low + i)));
-    }
+    for (; i + W <= width; i += W)
+        put<T, Stream>(x + i, Op::all(L::load(y + i), L::load(high + i), L::load(low + i)));
     for (; i < width; ++i) x[i] = Op::one(y[i], high[i], low[i]);
 }
 
