@@ -10,7 +10,7 @@ import numpy.typing as npt
 from normball import _core, _validate
 from normball._info import ProjectionInfo
 
-__all__ = ["METHODS", "norms", "project_l1inf"]
+__all__ = ["METHODS", "difference", "eps", "norms", "project_l1inf"]
 
 METHODS = {
     name: code
@@ -80,8 +80,8 @@ def project_l1inf(
 
 def norms(
     Y: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Sum of the group maxima and largest group sum, for each problem."""
+) -> tuple[Any, Any]:
+    """Sum of the group maxima and largest group sum: floats, or arrays of the batch shape."""
     Y = _validate.array(Y)
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
     shape = _shape(Y, ~batch) if batch else ()
@@ -89,7 +89,18 @@ def norms(
     if Y.size:
         source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
         _core.norms(source, _DTYPES[Y.dtype.char], axes, batch, _validate.thread_count(threads), l1inf, linf1)
-    return l1inf, linf1
+    return (l1inf, linf1) if batch_axis is not None else (float(l1inf), float(linf1))
+
+
+def difference(Y: Any, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ``Y - X``, in the place of `X`."""
+    return np.subtract(Y, X, out=X)
+
+
+def eps(Y: Any) -> float:
+    """Unit of rounding of the result of projecting `Y`."""
+    dtype = np.asarray(Y).dtype
+    return float(np.finfo(dtype if dtype.kind in "fc" else np.float64).eps)
 
 
 def _shape(Y: npt.NDArray[Any], dropped: int) -> tuple[int, ...]:
