@@ -6,6 +6,8 @@ Nothing here waits for the device, so that a projection can be captured in a CUD
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -13,6 +15,34 @@ from torch import Tensor
 from normball.backends.cuda import plain
 
 __all__ = ["project_l1inf"]
+
+
+@cache
+def _triton() -> ModuleType | None:
+    """The kernels, if Triton can be imported and is new enough to launch blocks that wait for each other."""
+    try:
+        import triton
+
+        from normball.backends.cuda import launch
+    except ImportError:
+        return None
+    version = tuple(int(part) for part in triton.__version__.split(".")[:2])
+    return launch if version >= (3, 3) else None
+
+
+def _kernels_for(Y: Tensor) -> ModuleType | None:
+    """Return the kernels if they run where `Y` lies."""
+    kernels = _triton()
+    if kernels is None:
+        return None
+    if Y.device.type == "cuda":
+        return kernels if torch.version.hip is None and _capability(Y.device) >= (8, 0) else None
+    return kernels if kernels.INTERPRETED else None
+
+
+@cache
+def _capability(device: torch.device) -> tuple[int, int]:
+    return torch.cuda.get_device_capability(device)
 
 
 def project_l1inf(
@@ -33,12 +63,26 @@ def project_l1inf(
     if Y.numel():
         # As (problem, group, member); a copy only where the axes cannot be told as one.
         source = Y.permute(order).reshape(shape)
-        target = X.permute(order).reshape(shape)
-        solve = plain.caps
-        radii = radius.to(Y.device, torch.float64).broadcast_to(sizes[0]).reshape(shape[0])
-        caps, thetas = solve(source, radii)
-        target.copy_(plain.clip(source, caps))
-        mu, theta = caps.reshape(mu.shape), thetas.reshape(theta.shape)
-        if target.data_ptr() != X.data_ptr():
-            X.copy_(target.reshape([n for size in sizes for n in size]).permute(torch.tensor(order).argsort().tolist()))
+        target = _writable(X.permute(order), shape, source)
+        radii = radius.reshape(-1) if radius.ndim else radius
+        begin = None if start is None else (start[0].reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device))
+        kernels = _kernels_for(Y)
+        done = None if kernels is None else kernels.project_l1inf(source, target, radii, begin)
+        if done is None:
+            done = plain.caps(source, radii.to(Y.device).broadcast_to(shape[0]))
+            target.copy_(plain.clip(source, done[0]))
+        mu, theta = done[0].reshape(mu.shape), done[1].reshape(theta.shape)
+        if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
+            X.permute(order).copy_(target.reshape([n for size in sizes for n in size]))
     return mu, theta
+
+
+def _writable(X: Tensor, shape: list[int], source: Tensor) -> Tensor:
+    """Return `X` in that shape, or scratch memory if it has no such view, or lies across the source."""
+    try:
+        target = X.view(shape)
+    except RuntimeError:
+        return torch.empty_like(source)
+    same = target.data_ptr() == source.data_ptr() and target.stride() == source.stride()
+    apart = target.untyped_storage().data_ptr() != source.untyped_storage().data_ptr()
+    return target if same or apart else torch.empty_like(source)
