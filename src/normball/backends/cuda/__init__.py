@@ -58,23 +58,31 @@ def project_l1inf(
     order = [*batch_axis, *groups, *axis]
     sizes = [[Y.shape[a] for a in axes] for axes in (batch_axis, groups, axis)]
     shape = [torch.Size(size).numel() for size in sizes]
-    mu = Y.new_zeros(sizes[0] + sizes[1])
+    place = _places([*batch_axis, *groups])
+    mu = Y.new_zeros(sizes[0] + sizes[1]).permute(place)
     theta = Y.new_zeros(sizes[0], dtype=torch.float64)
     if Y.numel():
         # As (problem, group, member); a copy only where the axes cannot be told as one.
         source = Y.permute(order).reshape(shape)
         target = _writable(X.permute(order), shape, source)
         radii = radius.reshape(-1) if radius.ndim else radius
-        begin = None if start is None else (start[0].reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device))
+        begin = None
+        if start is not None:
+            begin = start[0].permute(_places(place)).reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device)
         kernels = _kernels_for(Y)
         done = None if kernels is None else kernels.project_l1inf(source, target, radii, begin)
         if done is None:
             done = plain.caps(source, radii.to(Y.device).broadcast_to(shape[0]))
             target.copy_(plain.clip(source, done[0]))
-        mu, theta = done[0].reshape(mu.shape), done[1].reshape(theta.shape)
+        mu, theta = done[0].reshape(sizes[0] + sizes[1]).permute(place), done[1].reshape(theta.shape)
         if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
             X.permute(order).copy_(target.reshape([n for size in sizes for n in size]))
     return mu, theta
+
+
+def _places(order: Sequence[int]) -> list[int]:
+    """Return where each of some axes, taken in rising order, stands in `order`."""
+    return sorted(range(len(order)), key=order.__getitem__)
 
 
 def _writable(X: Tensor, shape: list[int], source: Tensor) -> Tensor:
