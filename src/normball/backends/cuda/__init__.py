@@ -5,8 +5,9 @@ Nothing here waits for the device, so that a projection can be captured in a CUD
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import ModuleType
 
 import torch
@@ -15,6 +16,49 @@ from torch import Tensor
 from normball.backends.cuda import plain
 
 __all__ = ["project_l1inf"]
+
+
+@lru_cache(maxsize=1024)
+def _layout(
+    shape: tuple[int, ...], axis: tuple[int, ...], batch_axis: tuple[int, ...]
+) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
+    """Return the order of the axes as (problem, group, member), the three sizes, the shapes of the caps in that order
+    and of theta, and where the axes of the caps belong."""
+    groups = [a for a in range(len(shape)) if a not in axis and a not in batch_axis]
+    sizes = [[shape[a] for a in axes] for axes in (batch_axis, groups, axis)]
+    kept = [*batch_axis, *groups]
+    place = sorted(range(len(kept)), key=kept.__getitem__)
+    return [*kept, *axis], [math.prod(size) for size in sizes], sizes[0] + sizes[1], sizes[0], place
+
+
+def project_l1inf(
+    Y: Tensor,
+    X: Tensor,
+    radius: Tensor,
+    axis: Sequence[int],
+    batch_axis: Sequence[int],
+    start: tuple[Tensor, Tensor] | None,
+) -> tuple[Tensor, Tensor]:
+    """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta."""
+    order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
+    if Y.numel() == 0:
+        return Y.new_zeros(caps_shape).permute(place), Y.new_zeros(theta_shape, dtype=torch.float64)
+    # As (problem, group, member); a copy only where the axes cannot be told as one.
+    source = Y.permute(order).reshape(shape)
+    target = _writable(X.permute(order), shape, source)
+    radii = radius.reshape(-1) if radius.ndim else radius
+    begin = None
+    if start is not None:
+        old = start[0].permute(sorted(range(len(place)), key=place.__getitem__))
+        begin = old.reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device)
+    kernels = _kernels_for(Y)
+    done = None if kernels is None else kernels.project_l1inf(source, target, radii, begin)
+    if done is None:
+        done = plain.caps(source, radii.to(Y.device).broadcast_to(shape[0]))
+        target.copy_(plain.clip(source, done[0]))
+    if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
+        X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
+    return done[0].reshape(caps_shape).permute(place), done[1].reshape(theta_shape)
 
 
 @cache
@@ -45,52 +89,13 @@ def _capability(device: torch.device) -> tuple[int, int]:
     return torch.cuda.get_device_capability(device)
 
 
-def project_l1inf(
-    Y: Tensor,
-    X: Tensor,
-    radius: Tensor,
-    axis: Sequence[int],
-    batch_axis: Sequence[int],
-    start: tuple[Tensor, Tensor] | None,
-) -> tuple[Tensor, Tensor]:
-    """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta."""
-    groups = [a for a in range(Y.ndim) if a not in axis and a not in batch_axis]
-    order = [*batch_axis, *groups, *axis]
-    sizes = [[Y.shape[a] for a in axes] for axes in (batch_axis, groups, axis)]
-    shape = [torch.Size(size).numel() for size in sizes]
-    place = _places([*batch_axis, *groups])
-    mu = Y.new_zeros(sizes[0] + sizes[1]).permute(place)
-    theta = Y.new_zeros(sizes[0], dtype=torch.float64)
-    if Y.numel():
-        # As (problem, group, member); a copy only where the axes cannot be told as one.
-        source = Y.permute(order).reshape(shape)
-        target = _writable(X.permute(order), shape, source)
-        radii = radius.reshape(-1) if radius.ndim else radius
-        begin = None
-        if start is not None:
-            begin = start[0].permute(_places(place)).reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device)
-        kernels = _kernels_for(Y)
-        done = None if kernels is None else kernels.project_l1inf(source, target, radii, begin)
-        if done is None:
-            done = plain.caps(source, radii.to(Y.device).broadcast_to(shape[0]))
-            target.copy_(plain.clip(source, done[0]))
-        mu, theta = done[0].reshape(sizes[0] + sizes[1]).permute(place), done[1].reshape(theta.shape)
-        if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
-            X.permute(order).copy_(target.reshape([n for size in sizes for n in size]))
-    return mu, theta
-
-
-def _places(order: Sequence[int]) -> list[int]:
-    """Return where each of some axes, taken in rising order, stands in `order`."""
-    return sorted(range(len(order)), key=order.__getitem__)
-
-
 def _writable(X: Tensor, shape: list[int], source: Tensor) -> Tensor:
     """Return `X` in that shape, or scratch memory if it has no such view, or lies across the source."""
     try:
         target = X.view(shape)
     except RuntimeError:
         return torch.empty_like(source)
+    if target.untyped_storage().data_ptr() != source.untyped_storage().data_ptr():
+        return target
     same = target.data_ptr() == source.data_ptr() and target.stride() == source.stride()
-    apart = target.untyped_storage().data_ptr() != source.untyped_storage().data_ptr()
-    return target if same or apart else torch.empty_like(source)
+    return target if same else torch.empty_like(source)

@@ -99,25 +99,30 @@ def peaks_of(v, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 
 
 @triton.jit
-def settled(v, t, theta, total, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """The caps at theta and how many members exceed them, from any thresholds t.
+def _line(v, t, theta, alive, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """The line of the members above t, at theta, and how many they are."""
+    k, e, at = above(v, t, STRIDED, WIDE)
+    line = tl.where(k > 0, at + (e - theta) / tl.maximum(k, 1), 0.0)  # with t above all members: back to the start
+    return tl.where(alive, tl.maximum(line, 0.0), 0.0), tl.where(alive, tl.maximum(k, 1), 0)
 
-    After one step from anywhere the line lies below the cap; from there thresholds only rise and members only drop
-    out, until none does.
+
+@triton.jit
+def refined(v, t, theta, alive, least, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Two steps towards the caps at theta, from thresholds t: new ones, the members above, and what still moves.
+
+    One step from anywhere leads below the cap. From there thresholds only rise, and never fall below `least` times t,
+    which is 1 once t is such a bound, so that rounding cannot make two lines of a group take turns.
     """
-    alive = total > theta
-    t = tl.where(alive, t, 0.0)
-    k = tl.zeros_like(total).to(tl.int32) - 1
-    moving = tl.sum(alive.to(tl.int32))
-    risen = 0.0
-    while moving > 0:
-        now, e, at = above(v, t, STRIDED, WIDE)
-        line = tl.where(now > 0, at + (e - theta) / tl.maximum(now, 1), 0.0)  # above all members: from the start
-        t = tl.where(alive, tl.maximum(line, t * risen), 0.0)
-        moving = tl.sum((alive & (now != k)).to(tl.int32))
-        k = now
-        risen = 1.0
-    return t, tl.where(alive, tl.maximum(k, 1), 0)
+    first, k = _line(v, t, theta, alive, STRIDED, WIDE)
+    first = tl.maximum(first, t * least)
+    second, count = _line(v, first, theta, alive, STRIDED, WIDE)
+    return tl.maximum(first, second), count, (count != k).to(tl.float64)
+
+
+@triton.jit
+def moved_along(t, k, by):
+    """What lines of k members come to when theta rises."""
+    return tl.maximum(t - by / tl.maximum(k, 1), 0.0)
 
 
 @triton.jit
@@ -126,24 +131,23 @@ def meet(slots, counter, meeting, programs, a, b, c, d, SLOTS: tl.constexpr):
 
     Two sets of slots take turns, because a block may be one meeting ahead of another.
     """
-    me = tl.program_id(0)
     base = slots + (meeting % 2) * 4 * SLOTS
-    tl.store(base + me, a)
-    tl.store(base + SLOTS + me, b)
-    tl.store(base + 2 * SLOTS + me, c)
-    tl.store(base + 3 * SLOTS + me, d)
+    mine = base + tl.program_id(0) * 4
+    tl.store(mine, a)
+    tl.store(mine + 1, b)
+    tl.store(mine + 2, c)
+    tl.store(mine + 3, d)
     if programs > 1:
         tl.debug_barrier()
         tl.atomic_add(counter, 1, sem="release", scope="gpu")
         while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < (meeting + 1) * programs:
             pass
         tl.debug_barrier()
-    p = tl.arange(0, SLOTS)
-    there = p < programs
-    a = tl.sum(tl.load(base + p, mask=there, other=0.0, cache_modifier=".cg"))
-    b = tl.sum(tl.load(base + SLOTS + p, mask=there, other=0.0, cache_modifier=".cg"))
-    c = tl.sum(tl.load(base + 2 * SLOTS + p, mask=there, other=0.0, cache_modifier=".cg"))
-    d = tl.sum(tl.load(base + 3 * SLOTS + p, mask=there, other=0.0, cache_modifier=".cg"))
+    p = tl.arange(0, SLOTS)[:, None, None] * 4 + tl.arange(0, 2)[None, :, None] * 2 + tl.arange(0, 2)[None, None, :]
+    sums = tl.sum(tl.load(base + p, mask=p < programs * 4, other=0.0, cache_modifier=".cg"), 0)
+    even, odd = tl.split(sums)
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
     return a, b, c, d
 
 
