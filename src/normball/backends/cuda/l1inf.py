@@ -282,3 +282,16 @@ def streaming(
         theta = tl.where(interior, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))
     leave(counter, programs)
+
+
+@triton.jit
+def turned(
+    y, x, groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, SIDE: tl.constexpr
+):  # fmt: skip
+    """A copy from one layout to another, by squares, so that both sides of it are read and written in runs."""
+    g = tl.program_id(0).to(tl.int64) * SIDE + tl.arange(0, SIDE)
+    i = tl.program_id(1).to(tl.int64) * SIDE + tl.arange(0, SIDE)
+    problem = tl.program_id(2).to(tl.int64)
+    there = (g < groups)[:, None] & (i < members)[None, :]
+    v = tl.load(y + problem * y_problem + g[:, None] * y_group + i[None, :] * y_member, mask=there)
+    tl.store(x + problem * x_problem + g[:, None] * x_group + i[None, :] * x_member, v, mask=there)

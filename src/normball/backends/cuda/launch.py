@@ -20,6 +20,7 @@ __all__ = ["project_l1inf"]
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
+TURNED = 64  # side of the squares in which a matrix is transposed
 STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
 
 
@@ -121,52 +122,112 @@ def _counter(device: torch.device) -> Tensor:
     return counters.take(device)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """All of a launch that does not depend on where the tensors lie, kept for the next call on the same shapes."""
+
+    together: int  # problems of one launch
+    slots: int
+    lines: int
+    state: int
+    sizes: tuple[int, ...]
+    launch: Any
+    options: dict[str, Any]
+
+
+@lru_cache(maxsize=1024)
+def _prepared(
+    shape: tuple[int, int, int],
+    y_strides: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    device: torch.device,
+    warm: bool,
+    by_pointer: bool,
+) -> Prepared | None:
+    problems, groups, members = shape
+    strided = y_strides[1] < y_strides[2]
+    cut = plan(groups, members, strided, _processors(device))
+    if cut is None:
+        return None
+    # Problems of one block each are independent blocks of one launch; larger ones follow one another.
+    together = problems if cut.programs == 1 and cut.resident else 1
+    SLOTS = max(2, triton.next_power_of_2(cut.programs))
+    # Groups whose two lines every block reads to begin with: all, or those of the sample.
+    M = triton.next_power_of_2(groups if cut.resident else cut.programs * cut.groups)
+    M = M if 1 < M <= LINES and not warm and together == 1 else 0
+    VG, VN = _together(groups, members, y_strides, x_strides)
+    both = (y_strides, x_strides)
+    strides = [stride // v for each in both for stride, v in zip(each, (VG * VN, VN, VG), strict=True)]
+    far = max((groups - 1) * each[1] + (members - 1) * each[2] for each in both) >= 2**31
+    A, R, B = cut.shape
+    options = {
+        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
+        "M": M, "SLOTS": SLOTS, "BY_POINTER": by_pointer, "WARM": warm, "num_warps": cut.warps,
+    }  # fmt: skip
+    if not INTERPRETED:
+        options |= {"launch_cooperative_grid": cut.programs > 1, "maxnreg": cut.registers}
+    kernel: Any = l1inf.resident if cut.resident else l1inf.streaming
+    return Prepared(
+        together=together,
+        slots=together * 8 * SLOTS,
+        lines=max(2 * M, 1),
+        state=0 if cut.resident else groups,
+        sizes=(groups, members, *strides, cut.tiles, cut.programs),
+        launch=kernel[(cut.programs, together)],
+        options=options,
+    )
+
+
 def project_l1inf(
     Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor] | None:
     """Project `Y`, which is (problem, group, member), into `X`; None where the kernels cannot."""
     problems, groups, members = Y.shape
     device = Y.device
-    strided = Y.stride(1) < Y.stride(2)
-    cut = plan(groups, members, strided, _processors(device))
-    if cut is None:
-        if strided and plan(groups, members, False, _processors(device)) is not None:
-            packed = Y.contiguous()
-            done = project_l1inf(packed, packed, radius, start)
-            X.copy_(packed)
-            return done
-        return None
+    by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
+    ready = _prepared((problems, groups, members), Y.stride(), X.stride(), device, start is not None, by_pointer)
+    if ready is None or (ready.state and Y.stride(1) < Y.stride(2)):
+        return _packed(Y, X, radius, start)
     mu = torch.empty((problems, groups), dtype=Y.dtype, device=device)
     theta = torch.empty(problems, dtype=torch.float64, device=device)
-    SLOTS = max(2, triton.next_power_of_2(cut.programs))
-    # Problems of one block each are independent blocks of one launch; larger ones follow one another.
-    together = problems if cut.programs == 1 and cut.resident else 1
-    by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
     value = 0.0 if by_pointer else float(radius)
     radii = radius.to(device).broadcast_to(problems).contiguous() if by_pointer else theta
     old_mu, old_theta = (None, None) if start is None else start
-    # Groups whose two lines every block reads to begin with: all, or those of the sample.
-    M = triton.next_power_of_2(groups if cut.resident else cut.programs * cut.groups)
-    M = M if 1 < M <= LINES and start is None and together == 1 else 0
-    state = groups if not cut.resident else 0
-    scratch = torch.empty(together * 8 * SLOTS + M + 3 * state, dtype=torch.float64, device=device)
-    slots, lines, caps, totals, counts = scratch.split([together * 8 * SLOTS, M, state, state, state])
-    kernel: Any = l1inf.streaming if state else l1inf.resident
-    memory = (slots, _counter(device), lines.view(torch.float32))
-    if state:
-        memory += (caps, totals, counts.view(torch.int32))
-    VG, VN = _together(groups, members, Y.stride(), X.stride())
-    strides = [stride // v for T in (Y, X) for stride, v in zip(T.stride(), (VG * VN, VN, VG), strict=True)]
-    far = max((groups - 1) * T.stride(1) + (members - 1) * T.stride(2) for T in (Y, X)) >= 2**31
-    A, R, B = cut.shape
-    options = {} if INTERPRETED else {"launch_cooperative_grid": cut.programs > 1, "maxnreg": cut.registers}
-    for first in range(0, problems, together):
-        some = slice(first, first + together)
-        kernel[(cut.programs, together)](
-            Y[some], X[some], mu[some], theta[some], value, radii[some],
-            None if old_mu is None else old_mu[some], None if old_theta is None else old_theta[some],
-            *memory, groups, members, *strides, cut.tiles, cut.programs,
-            A=A, R=R, B=B, STRIDED=strided, VG=VG, VN=VN, INDEX=tl.int64 if far else tl.int32,
-            M=M, SLOTS=SLOTS, BY_POINTER=by_pointer, WARM=start is not None, num_warps=cut.warps, **options,
+    memory = (
+        torch.empty(ready.slots, dtype=torch.float64, device=device),
+        _counter(device),
+        torch.empty(ready.lines, dtype=torch.float32, device=device),
+    )
+    if ready.state:
+        memory += (
+            torch.empty(groups, dtype=torch.float64, device=device),
+            torch.empty(groups, dtype=torch.float64, device=device),
+            torch.empty(groups, dtype=torch.int32, device=device),
+        )
+    if ready.together == problems:
+        ready.launch(
+            Y, X, mu, theta, value, radii, old_mu, old_theta, *memory, *ready.sizes, **ready.options
+        )
+        return mu, theta
+    for i in range(problems):
+        ready.launch(
+            Y[i], X[i], mu[i], theta[i:], value, radii[i:], None if old_mu is None else old_mu[i],
+            None if old_theta is None else old_theta[i:], *memory, *ready.sizes, **ready.options,
         )  # fmt: skip
     return mu, theta
+
+
+def _packed(
+    Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, Tensor] | None:
+    """Project groups that lie side by side and do not fit the device all at once: turned, and turned back."""
+    problems, groups, members = Y.shape
+    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device)) is None:
+        return None
+    packed = torch.empty((problems, groups, members), dtype=Y.dtype, device=Y.device)
+    grid = (triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)
+    turn: Any = l1inf.turned[grid]
+    turn(Y, packed, groups, members, *Y.stride(), *packed.stride(), SIDE=TURNED)
+    done = project_l1inf(packed, packed, radius, start)
+    turn(packed, X, groups, members, *packed.stride(), *X.stride(), SIDE=TURNED)
+    return done
