@@ -41,14 +41,20 @@ class Plan:
         return 128 if not self.resident or self.warps > 8 else 255
 
 
+def _fits(groups: int, members: int, processors: int) -> int:
+    """Return the groups of a tile if one tile for each multiprocessor holds them all, else 0."""
+    N, G = triton.next_power_of_2(members), 1
+    while triton.cdiv(groups, G) > processors and 2 * G * N <= ELEMENTS:
+        G *= 2
+    return G if triton.cdiv(groups, G) <= processors and G * N <= ELEMENTS else 0
+
+
 @lru_cache(maxsize=1024)
 def plan(groups: int, members: int, strided: bool, processors: int) -> Plan | None:
     """Return how to cut a problem, or None where a group is too long for one block."""
     N = triton.next_power_of_2(members)
-    G = 1
-    while triton.cdiv(groups, G) > processors and 2 * G * N <= ELEMENTS:
-        G *= 2
-    resident = triton.cdiv(groups, G) <= processors
+    G = _fits(groups, members, processors)
+    resident = G > 0
     if not resident:
         # Neighbouring groups that lie side by side are read together: a sector of memory holds eight.
         G = max(8 if strided else 1, STREAMED // N)

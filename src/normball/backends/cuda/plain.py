@@ -32,8 +32,9 @@ def caps(Y: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
     S = Z.cumsum(2)
     k = torch.arange(1, members + 1, dtype=torch.float64, device=Y.device)
     # Sorting makes each row rise; rounding must not undo it, or the search below would go astray.
-    joins = (S[..., :-1] - k[:-1] * Z[..., 1:]).clamp(min=0.0).cummax(2).values if members > 1 else S[..., :0]
-    events = torch.cat([joins, torch.maximum(S[..., -1:], joins[..., -1:])], 2)
+    joins = (S[..., :-1] - k[:-1] * Z[..., 1:]).clamp(min=0.0)
+    events = torch.cat([joins, S[..., -1:]], 2).cummax(2).values
+    joins = events[..., :-1].contiguous()
 
     inverse = 1.0 / k
     falls = torch.cat([inverse[1:] - inverse[:-1], -inverse[-1:]]).expand(groups, members)
