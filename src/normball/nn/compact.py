@@ -179,10 +179,11 @@ def _removable(model: nn.Module, channels: Channels) -> tuple[set[int], dict[str
             gone.add(slot)
         elif slot in channels.mixed:
             reasons.setdefault(slot, f"it takes part in the mean of {channels.mixed[slot]}")
-    while loose := {a for a, b in (*channels.linked, *((b, a) for a, b in channels.linked)) if a in gone and b not in gone}:
-        gone -= loose
-        for slot in loose:
-            reasons.setdefault(slot, "a LayerNorm gives it a value that varies")
+    pairs = [*channels.linked, *((b, a) for a, b in channels.linked)]
+    while loose := {a: b for a, b in pairs if a in gone and b not in gone}:
+        gone -= set(loose)
+        for slot, partner in loose.items():
+            reasons.setdefault(slot, reasons.get(partner, "a LayerNorm gives it a value that varies"))
     for use in channels.uses.values():  # a layer keeps one feature at least
         for side in (use.reads, use.writes):
             if side and gone.issuperset(side):
