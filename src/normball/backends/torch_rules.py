@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from normball._info import ProjectionInfo
 from normball.backends import cpu, cuda
 from normball.backends.cuda.plain import rounded_down
 
@@ -67,7 +68,7 @@ def _l1inf_host(
     if start is not None:
         old_mu, old_theta = start
         theta = old_theta.double().numpy()
-        info = cpu.ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
+        info = ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
     target = source if narrow or Y is X else X.numpy()
     _, told = cpu.project_l1inf(
         source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info, True
