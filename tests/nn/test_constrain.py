@@ -1,6 +1,7 @@
 """Constraints that follow an optimizer, and radii that are not numbers."""
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -37,7 +38,8 @@ OPTIMIZERS = {
 def test_every_step_ends_in_the_ball(optimizer):
     model = network()
     steps = OPTIMIZERS[optimizer](model.parameters())
-    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.5), r"2\..*ight": normball.L1InfBall(0.2, axis=1)})
+    balls = {"0.weight": normball.L1InfBall(0.5), r"2\..*ight": normball.L1InfBall(0.2, axis=1)}
+    constraint = constrain(model, steps, balls)
     for _ in range(4):
         train(model, steps, 1)
         assert normball.L1InfBall(0.5).contains(model[0].weight.detach())
@@ -139,7 +141,7 @@ def test_schedules_end_where_they_should(schedule):
     numbers = [schedule(5.0, 1.0, steps=10)(step) for step in range(15)]
     assert numbers[0] == 5.0
     assert numbers[10:] == [1.0] * 5
-    assert all(a >= b for a, b in zip(numbers, numbers[1:], strict=False))
+    assert all(a >= b for a, b in itertools.pairwise(numbers))
 
 
 def test_a_number_of_groups():

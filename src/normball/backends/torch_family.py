@@ -47,7 +47,7 @@ class Problem:
 
 
 def threshold(values: Tensor, C: Tensor, axes: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Return the theta for which ``sum(w * max(values - w * theta, 0)) == C`` along the axes, which are kept as ones."""
+    """Return the theta with ``sum(w * max(values - w * theta, 0)) == C`` along the axes, which are kept as ones."""
     last = list(range(values.ndim - len(axes), values.ndim))
     rows = values.movedim(list(axes), last).flatten(values.ndim - len(axes))
     wanted = C.expand([1 if a in axes else n for a, n in enumerate(values.shape)]).movedim(list(axes), last)
@@ -85,7 +85,8 @@ def _project_simplex(p: Problem) -> tuple[Tensor, Tensor]:
 
 
 def _lengths(p: Problem) -> Tensor:
-    return torch.linalg.vector_norm(p.Y, dim=p.members, keepdim=True)
+    lengths: Tensor = torch.linalg.vector_norm(p.Y, dim=p.members, keepdim=True)
+    return lengths
 
 
 def _share(left: Tensor, lengths: Tensor) -> Tensor:
@@ -202,11 +203,13 @@ def _formula(
         _validate.not_finite(Y.detach().double().numpy())
     heavy = None if weights is None else torch.as_tensor(weights, dtype=torch.float64, device=Y.device)
     wide = Y.double()
-    X, theta = FORMULAS[name](Problem(wide, members, batch, C.to(Y.device), heavy))
-    sound = wide.abs().amax(rest, keepdim=True).isfinite() & (expand(C.to(Y.device).broadcast_to([Y.shape[a] for a in batch]), Y.ndim, batch) >= 0)
+    problem = Problem(wide, members, batch, C.to(Y.device), heavy)
+    X, theta = FORMULAS[name](problem)
+    sound = wide.abs().amax(rest, keepdim=True).isfinite() & (problem.C >= 0)
     X = torch.where(sound, X, torch.nan).to(Y.dtype)
-    shape = [Y.shape[a] for a in batch]
-    return X, theta.amax(rest).reshape(shape) if theta.ndim == Y.ndim else theta
+    # Theta of each group where groups are problems of their own, else of each problem.
+    alone = name in ("project_linf1", "project_linf2")
+    return X, theta.amax(members if alone else rest)
 
 
 def _host(
@@ -255,7 +258,8 @@ def _axes(
 
 def _aggregate(kind: str, Y: Tensor, axes: list[int]) -> Tensor:
     if kind == "norm2":
-        return torch.linalg.vector_norm(Y, dim=axes)
+        lengths: Tensor = torch.linalg.vector_norm(Y, dim=axes)
+        return lengths
     A = Y.abs()
     return A.sum(axes) if kind == "sum" or Y.numel() == 0 else A.amax(axes)
 

@@ -93,7 +93,7 @@ def _project(
     elif traced(Y):
         X, mu, theta = torch.ops.normball.project(Y, *arguments, *(start or (None, None)))
     elif differentiated(Y, radius):
-        X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))
+        X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))  # type: ignore[no-untyped-call]
     else:
         X = _result_like(Y)
         mu, theta, told = _write(Y.detach(), X, *arguments, start)
@@ -119,7 +119,7 @@ def norms(
 
 
 def eps(Y: Tensor) -> float:
-    """Unit of rounding of the dtype of `Y`."""
+    """Return the unit of rounding of the dtype of `Y`."""
     return torch.finfo(Y.dtype).eps
 
 
@@ -257,7 +257,9 @@ def _backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
     return into_Y, into_radius, *[None] * 8
 
 
-def _batched(info: Any, in_dims: Any, Y: Tensor, radius: Tensor, ball: str, axis: Any, batch_axis: Any, *rest: Any) -> Any:
+def _batched(
+    info: Any, in_dims: Any, Y: Tensor, radius: Tensor, ball: str, axis: Any, batch_axis: Any, *rest: Any
+) -> Any:
     """One more batch axis, in front."""
     *options, warm_mu, warm_theta = rest
     dims = dict(zip(("Y", "radius", "mu", "theta"), (*in_dims[:2], *in_dims[-2:]), strict=True))

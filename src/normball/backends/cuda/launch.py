@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf
+from normball.backends.cuda import l1inf, l1inf_tangent
 
-__all__ = ["project_l1inf"]
+__all__ = ["project_l1inf", "tangent_l1inf"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
@@ -199,7 +199,7 @@ def project_l1inf(
     value = 0.0 if by_pointer else float(radius)
     radii = radius.to(device).broadcast_to(problems).contiguous() if by_pointer else theta
     old_mu, old_theta = (None, None) if start is None else start
-    memory = (
+    memory: tuple[Tensor, ...] = (
         torch.empty(ready.slots, dtype=torch.float64, device=device),
         _counter(device),
         torch.empty(ready.lines, dtype=torch.float32, device=device),
@@ -237,3 +237,28 @@ def _packed(
     done = project_l1inf(packed, packed, radius, start)
     turn(packed, X, groups, members, *packed.stride(), *X.stride(), SIDE=TURNED)
     return done
+
+
+def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
+    groups, members = Y.shape
+    X = torch.empty_like(V)
+    signed = torch.empty(groups, dtype=torch.float64, device=Y.device)
+    counts = torch.empty(groups, dtype=torch.int32, device=Y.device)
+    strided = Y.stride(0) < Y.stride(1)
+    G, N = (32, 64) if strided else (1, 2048)
+    N = min(N, triton.next_power_of_2(members))
+    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G),)]
+    sizes = (groups, members, *Y.stride(), *V.stride())
+    first(Y, V, mu, signed, counts, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
+    each = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
+    whole = each.sum()
+    mean = torch.where(whole > 0, (signed * each).sum() / whole.clamp(min=1e-300), 0.0)
+    G, N = (64, 32) if strided else (1, 4096)
+    N = min(N, triton.next_power_of_2(members))
+    second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
+    second(
+        Y, V, X, mu, (signed - mean) * each, theta, *sizes, *X.stride(),
+        G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+    )  # fmt: skip
+    return X, mean
