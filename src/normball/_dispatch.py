@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -12,4 +13,10 @@ __all__ = ["backend_for"]
 
 def backend_for(Y: Any) -> ModuleType:
     """Return the module that projects arrays of the type of `Y`."""
+    # A tensor can only come from a torch that has been imported; so this never imports it by itself.
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(Y, torch.Tensor):
+        from normball.backends import torch_op
+
+        return torch_op
     return cpu

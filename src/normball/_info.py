@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 __all__ = ["OperatorInfo", "ProjectionInfo"]
 
@@ -17,44 +17,44 @@ class ProjectionInfo:
 
     Attributes
     ----------
-    theta : float or ndarray
+    theta : float, ndarray or Tensor
         The dual scalar: the l1 norm that every non-zero group has lost. 0 for a point of the ball. An array of the
-        batch shape when there are batch axes.
-    mu : ndarray
+        batch shape when there are batch axes. For a tensor, a tensor on its device.
+    mu : ndarray or Tensor
         The cap of each group, shaped as ``np.abs(Y).max(axis)``, in the real dtype of the result. For real input
         ``X == sign(Y) * min(|Y|, mu)``, exactly.
     clipped, kept : int
-        Entries of non-zero groups that were cut down to the cap, and those left as they were.
+        Entries of non-zero groups that were cut down to the cap, and those left as they were. None, as is `reads`,
+        where they were not counted: on CUDA, under autograd, and inside a traced program.
     reads : float
         Reads of the matrix from memory, in whole matrices, the one made while writing included.
     order_steps : int or None
         The ``J`` of the paper: steps along the total order. Only for ``method="inverse_total_order"``.
     """
 
-    theta: float | npt.NDArray[np.float64]
-    mu: npt.NDArray[Any]
-    clipped: int
-    kept: int
-    reads: float
+    theta: Any
+    mu: Any
+    clipped: int | None
+    kept: int | None
+    reads: float | None
     order_steps: int | None = None
 
     @property
-    def nonzero(self) -> npt.NDArray[np.bool_]:
+    def nonzero(self) -> Any:
         """Mask of the groups that are not zero."""
-        return np.asarray(self.mu > 0)
+        return _nonzero(self.mu)
 
     @property
     def n_nonzero(self) -> int:
         """Number of the groups that are not zero."""
-        return int(np.count_nonzero(self.mu > 0))
+        return int((self.mu > 0).sum())
 
     def __repr__(self) -> str:
-        theta = f"{self.theta:.6g}" if isinstance(self.theta, float) else f"<{self.theta.size} values>"
+        theta = _shown(self.theta)
+        counts = "" if self.clipped is None else f", clipped={self.clipped}, kept={self.kept}, reads={self.reads:.2f}"
         steps = "" if self.order_steps is None else f", order_steps={self.order_steps}"
-        return (
-            f"ProjectionInfo(theta={theta}, {self.n_nonzero} of {self.mu.size} groups non-zero, "
-            f"clipped={self.clipped}, kept={self.kept}, reads={self.reads:.2f}{steps})"
-        )
+        groups = math.prod(self.mu.shape)
+        return f"ProjectionInfo(theta={theta}, {self.n_nonzero} of {groups} groups non-zero{counts}{steps})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,30 +63,41 @@ class OperatorInfo:
 
     Attributes
     ----------
-    theta : float or ndarray
+    theta : float, ndarray or Tensor
         The dual scalar: what every non-zero vector or group has lost, 0 where nothing was. Each function says in which
         norm. A float for a single problem, else an array with one entry for each.
-    mu : ndarray
+    mu : ndarray or Tensor
         The norm that is left to each vector or group, in double precision, shaped as ``np.abs(Y).max(axis)``.
     reads : float
-        Reads of the array from memory, in whole arrays, the one made while writing included.
+        Reads of the array from memory, in whole arrays, the one made while writing included. None where they were not
+        counted, for a tensor on CUDA or under autograd.
     """
 
     theta: Any
     mu: Any
-    reads: float
+    reads: float | None
 
     @property
     def nonzero(self) -> Any:
         """Mask of the groups that are not zero."""
-        return np.asarray(self.mu > 0)
+        return _nonzero(self.mu)
 
     @property
     def n_nonzero(self) -> int:
         """Number of the groups that are not zero."""
-        return int(np.count_nonzero(self.mu > 0))
+        return int((self.mu > 0).sum())
 
     def __repr__(self) -> str:
-        theta = f"{self.theta:.6g}" if isinstance(self.theta, float) else f"<{self.theta.size} values>"
-        groups = f"{self.n_nonzero} of {self.mu.size} groups non-zero"
-        return f"OperatorInfo(theta={theta}, {groups}, reads={self.reads:.2f})"
+        reads = "" if self.reads is None else f", reads={self.reads:.2f}"
+        groups = f"{self.n_nonzero} of {math.prod(self.mu.shape)} groups non-zero"
+        return f"OperatorInfo(theta={_shown(self.theta)}, {groups}{reads})"
+
+
+def _nonzero(mu: Any) -> Any:
+    mask = mu > 0
+    return np.asarray(mask) if isinstance(mask, np.bool_) else mask
+
+
+def _shown(theta: Any) -> str:
+    single = isinstance(theta, float) or theta.ndim == 0
+    return f"{float(theta):.6g}" if single else f"<{math.prod(theta.shape)} values>"

@@ -93,8 +93,8 @@ def project_l1inf(
 
 def norms(
     Y: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Sum of the group maxima and largest group sum, for each problem."""
+) -> tuple[Any, Any]:
+    """Sum of the group maxima and largest group sum: floats, or arrays of the batch shape."""
     Y = _validate.array(Y)
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
     shape = group_shape(Y, ~batch) if batch else ()
@@ -102,7 +102,7 @@ def norms(
     if Y.size:
         source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
         _core.norms(source, DTYPES[Y.dtype.char], axes, batch, _validate.thread_count(threads), l1inf, linf1)
-    return l1inf, linf1
+    return (l1inf, linf1) if batch_axis is not None else (float(l1inf), float(linf1))
 
 
 def eps(Y: Any) -> float:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from normball._dispatch import backend_for
 from normball._validate import Axis
 
@@ -50,7 +48,8 @@ class Ball:
         """Whether ``norm(Y) <= radius * (1 + rtol) + atol``; by default within four units of rounding of Y's dtype."""
         if rtol is None:
             rtol = 4.0 * backend_for(Y).eps(Y)
-        return bool(np.all(self.norm(Y) <= self.radius * (1.0 + rtol) + atol))
+        inside = self.norm(Y) <= self.radius * (1.0 + rtol) + atol
+        return inside if isinstance(inside, bool) else bool(inside.all())
 
     @property
     def dual(self) -> Ball:

@@ -154,7 +154,8 @@ def multilevel(
     levels = _levels(Y, norms, axes, threads)
     backend = backend_for(Y)
     theta: Any = 0.0
-    left, reads = radius, 0.0
+    left: Any = radius
+    reads: float | None = 0.0
     for number, (values, norm, axis) in enumerate(reversed(levels)):
         last = number == len(levels) - 1
         X, info = backend.operate(
@@ -164,7 +165,8 @@ def multilevel(
         left, reads = X, info.reads
     mu = info.mu
     theta = float(theta) if getattr(theta, "ndim", 0) == 0 else theta
-    return (X, OperatorInfo(theta, mu, reads + len(levels) - 1)) if return_info else X
+    reads = None if reads is None else reads + len(levels) - 1
+    return (X, OperatorInfo(theta, mu, reads)) if return_info else X
 
 
 def norm_multilevel(Y: Any, norms: Sequence[str], axes: Sequence[Axis], *, threads: int | None = None) -> float:

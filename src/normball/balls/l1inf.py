@@ -13,7 +13,7 @@ from normball._info import ProjectionInfo
 from normball._validate import Axis
 from normball.balls._ball import Ball
 
-__all__ = ["L1InfBall", "norm_l1inf", "project_l1inf", "prox_l1inf"]
+__all__ = ["L1InfBall", "norm_l1inf", "project_l1inf", "project_l1inf_", "prox_l1inf"]
 
 
 def project_l1inf(
@@ -40,21 +40,23 @@ def project_l1inf(
 
     Parameters
     ----------
-    Y : array_like
-        float64, float32, float16 or complex (by modulus); integers are promoted to float64. Any strides; never
-        modified, unless it is also `out`.
-    radius : float or array_like
-        At least 0; infinity is allowed. With batch axes, anything that broadcasts to the batch shape.
+    Y : array_like or Tensor
+        float64, float32, float16 or complex (by modulus); integers are promoted to float64. A tensor: float64,
+        float32, bfloat16 or float16, on the CPU or on CUDA. Any strides; never modified, unless it is also `out`.
+    radius : float, array_like or Tensor
+        At least 0; infinity is allowed. With batch axes, anything that broadcasts to the batch shape. A tensor may
+        require a gradient.
     axis : int or tuple of int
         The axes that the maximum runs over, as in ``np.abs(Y).max(axis)``. What remains are the groups.
     batch_axis : int or tuple of int, optional
         Axes of independent problems.
     method : {"newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"}
         All are exact and agree to rounding; the default is the fastest.
-    out : ndarray, optional
-        Where to write, of the shape and dtype of the result. ``out=Y`` projects in place.
+    out : ndarray or Tensor, optional
+        Where to write, of the shape and dtype of the result. ``out=Y`` projects in place, as `project_l1inf_` does.
     check_finite : bool
-        Raise for NaN and infinity. Without the check, a problem that holds any comes out as NaN.
+        Raise for NaN and infinity. Without the check, a problem that holds any comes out as NaN. So it does on CUDA,
+        where looking would make the host wait.
     threads : int, optional
         At most this many; the result does not depend on it. By default ``NORMBALL_NUM_THREADS``, else
         ``OMP_NUM_THREADS``, else all the CPUs that this process may use. Small arrays use one.
@@ -65,7 +67,7 @@ def project_l1inf(
 
     Returns
     -------
-    ndarray
+    ndarray or Tensor
         A new array of the shape and dtype of `Y`, or `out`.
 
     Notes
@@ -92,6 +94,21 @@ def project_l1inf(
     )
 
 
+def project_l1inf_(Y: Any, radius: Any, **options: Any) -> Any:
+    """Project `Y` onto the l1,inf ball in place: ``project_l1inf(Y, radius, out=Y)``.
+
+    Parameters are those of `project_l1inf`, and so is what it returns.
+
+    Examples
+    --------
+    >>> import numpy as np, normball
+    >>> Y = np.array([[3.0, -0.5], [1.0, 0.5]])
+    >>> normball.project_l1inf_(Y, 1.0) is Y
+    True
+    """
+    return project_l1inf(Y, radius, out=Y, **options)
+
+
 def norm_l1inf(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
     """Sum over the groups of the largest magnitude, in double precision.
 
@@ -103,8 +120,7 @@ def norm_l1inf(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, thread
     >>> normball.norm_l1inf([[3.0, -0.5], [1.0, 0.5]])
     3.5
     """
-    value = backend_for(Y).norms(Y, axis, batch_axis, threads)[0]
-    return value if batch_axis is not None else float(value)
+    return backend_for(Y).norms(Y, axis, batch_axis, threads)[0]
 
 
 def prox_l1inf(

@@ -60,8 +60,7 @@ def norm_linf1(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, thread
     >>> normball.norm_linf1([[3.0, -0.5], [1.0, 0.5]])
     4.0
     """
-    value = backend_for(Y).norms(Y, axis, batch_axis, threads)[1]
-    return value if batch_axis is not None else float(value)
+    return backend_for(Y).norms(Y, axis, batch_axis, threads)[1]
 
 
 def prox_linf1(

@@ -1,0 +1,311 @@
+"""The l1,inf projection as one Triton kernel: Newton's method on theta, whole groups in registers.
+
+Every block holds some groups. In each round it finds their caps at the current theta, all blocks meet, and each takes
+the same Newton step on ``sum_j mu_j(theta) = radius``. It ends when no group changed the members it clips: the result
+is exact, and the host is never asked. A matrix that fits the registers of the device is read once; of a larger one, the
+groups that may be non-zero are read again in each round, and a sample of them tells where theta may lie.
+"""
+
+import triton
+import triton.language as tl
+
+from normball.backends.cuda.parts import (
+    by_group,
+    leave,
+    meet,
+    moved_along,
+    newton,
+    peaks_of,
+    refined,
+    rounded_down,
+    sums_of,
+    tile_at,
+)
+
+
+@triton.jit
+def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    limit = by_group(cap.to(WIDE), STRIDED)
+    wide = v.to(WIDE)
+    x = tl.where(tl.abs(wide) > limit, tl.where(wide < 0, -limit, limit), wide)
+    return tl.where(bad, float("nan"), x).to(v.dtype)
+
+
+@triton.jit
+def _caps(t, peak, g, C, interior, bad, DTYPE: tl.constexpr):
+    """The caps as they are written: they sum to the radius, and do not exceed it after rounding."""
+    scale = tl.where(g > 0, C / tl.maximum(g, 1e-300), 0.0)
+    if tl.float64 == DTYPE:
+        scale *= 1.0 - 2.0**-51  # sums of doubles err by a unit or two
+    cap = tl.where(interior, peak, t * scale)
+    return rounded_down(tl.where(bad, float("nan"), cap), DTYPE)
+
+
+@triton.jit
+def _bound(sums, peaks, C, groups, members):
+    """A bound on theta from below: all groups on their lines of all members, or of the greatest alone."""
+    return tl.maximum(tl.maximum((sums - members * C) / groups, (peaks - C) / groups), 0.0)
+
+
+@triton.jit
+def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
+    """About the theta that two lines of each group lead to, of all members and of the greatest: every block for itself.
+
+    It is a place to begin, so single precision will do.
+    """
+    j = tl.arange(0, M)
+    total = tl.load(lines + j, mask=j < groups, other=0.0, cache_modifier=".cg")
+    peak = tl.load(lines + M + j, mask=j < groups, other=0.0, cache_modifier=".cg")
+    share = 1.0 / members.to(tl.float32)
+    radius = C.to(tl.float32)
+    theta = low.to(tl.float32)
+    rises = theta * 0.0 + 1.0
+    while rises > 0.0:
+        on_all = (total - theta) * share
+        on_one = peak - theta
+        line = tl.maximum(tl.maximum(on_all, on_one), 0.0)
+        slope = tl.sum(tl.where(line > 0, tl.where(on_all > on_one, share, 1.0), 0.0))
+        ahead = theta + tl.where(slope > 0, (tl.sum(line) - radius) / tl.maximum(slope, 1e-30), 0.0)
+        rises = tl.where(ahead > theta * 1.001, 1.0, 0.0)
+        theta = tl.maximum(ahead, theta)
+    return theta.to(tl.float64)
+
+
+@triton.jit
+def _step(theta, g, slope, moving, C, low, first):
+    """One Newton step. Returns theta, whether to go on, and how far theta rose.
+
+    `moving` counts groups that clip other members than a round before, and in its high part those whose members
+    changed in the last step alone, whose lines are below their caps: with none of the latter, a step that does not
+    lead up means the end. The first step may lead down, from a start beyond the root.
+    """
+    ahead = newton(theta, g, slope, C, low)
+    rises = ahead > theta * (1.0 + 2.0**-50)
+    more = first | (moving >= 2.0**26) | ((moving > 0) & rises)
+    ahead = tl.where(first | rises, ahead, theta)
+    ahead = tl.where(more, ahead, theta)
+    return ahead, more.to(tl.int32), ahead - theta
+
+
+@triton.jit
+def _solve(
+    v, t, theta, total, peak, C, groups, members, lines, g, slots, counter, meeting, programs,
+    M: tl.constexpr, SLOTS: tl.constexpr, WARM: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it."""
+    low = theta * 0.0
+    sums, peaks = low, low
+    if not WARM:
+        if M > 0:
+            tl.store(lines + g, total.to(tl.float32), mask=g < groups)
+            tl.store(lines + M + g, peak.to(tl.float32), mask=g < groups)
+        sums, peaks, _, _ = meet(slots, counter, meeting, programs, tl.sum(total), tl.sum(peak), 0.0, 0.0, SLOTS)
+        meeting += 1
+        low = _bound(sums, peaks, C, groups, members)
+        theta = low
+        if M > 0:  # noqa: SIM102 - one is known to the compiler, one is not
+            if (peaks > C) & (sums < float("inf")):
+                theta = _on_two_lines(lines, low, C, groups, members, M)
+    t, k, moves = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)
+    slope = tl.sum(tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0))
+    if WARM:
+        sums, peaks, mass, slope = meet(
+            slots, counter, meeting, programs, tl.sum(total), tl.sum(peak), tl.sum(t), slope, SLOTS
+        )
+        low = _bound(sums, peaks, C, groups, members)
+    else:
+        mass, slope, _, _ = meet(slots, counter, meeting, programs, tl.sum(t), slope, 0.0, 0.0, SLOTS)
+    meeting += 1
+    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, True)
+    searching = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
+    while searching > 0:
+        t = moved_along(t, k, rose)
+        t, now, moves = refined(v, t, theta, total > theta, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+        slope = tl.sum(tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0))
+        moving = tl.sum((now != k).to(tl.float64) + moves * 2.0**26)
+        k = now
+        mass, slope, moving, _ = meet(slots, counter, meeting, programs, tl.sum(t), slope, moving, 0.0, SLOTS)
+        meeting += 1
+        theta, searching, rose = _step(theta, mass, slope, moving, C, low, False)
+    return theta, t, mass, sums, peaks, meeting
+
+
+@triton.jit
+def _sane(x):
+    """Caps and thetas of an earlier call are taken as they are; what cannot be one becomes 0."""
+    return tl.where((x >= 0) & (x < 1e300), x, 0.0)
+
+
+@triton.jit
+def _radius(radius, radii, problem, BY_POINTER: tl.constexpr):
+    if BY_POINTER:
+        return tl.load(radii + problem)
+    else:
+        return radius
+
+
+@triton.jit(do_not_specialize=["radius", "tiles", "programs"])
+def resident(
+    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, slots, counter, lines,
+    groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
+    A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
+    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr,
+):  # fmt: skip
+    """One tile of groups for each block, read once. The second axis of the grid counts problems."""
+    me = tl.program_id(0)
+    problem = tl.program_id(1).to(tl.int64)
+    DTYPE: tl.constexpr = y.dtype.element_ty
+    WIDE: tl.constexpr = tl.float64 if tl.float64 == DTYPE else tl.float32
+    C = _radius(radius, radii, problem, BY_POINTER)
+    at, there, g = tile_at(
+        y + problem * (y_problem * VG * VN), me, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+    )
+    v = tl.load(at, mask=there, other=0.0)
+    total = sums_of(v, STRIDED, WIDE)
+    peak = peaks_of(v, STRIDED, WIDE)
+    t = tl.zeros_like(total)
+    theta = C * 0.0
+    if WARM:
+        t = _sane(tl.load(old_mu + problem * groups + g, mask=g < groups, other=0.0).to(tl.float64))
+        theta = _sane(tl.load(old_theta + problem))
+    theta, t, sum_of_caps, sums, peaks, _ = _solve(
+        v, t, theta, total, peak, C, groups, members, lines, g,
+        slots + problem * 8 * SLOTS, counter, 0, programs, M, SLOTS, WARM, STRIDED, WIDE,
+    )  # fmt: skip
+    interior = peaks <= C
+    bad = ~((sums < float("inf")) & (C >= 0))
+    cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
+    at, there, g = tile_at(
+        x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+    )
+    tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
+    tl.store(mu + problem * groups + g, cap, mask=g < groups)
+    if me == 0:
+        theta = tl.where(interior, 0.0, theta)
+        tl.store(theta_out + problem, tl.where(bad, float("nan"), theta))
+    leave(counter, programs)
+
+
+@triton.jit(do_not_specialize=["radius", "tiles", "programs"])
+def streaming(
+    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, slots, counter, lines, caps, totals, counts,
+    groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
+    A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
+    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr,
+):  # fmt: skip
+    """Many tiles for each block, one after another; the groups that may be non-zero are read again in each round."""
+    me = tl.program_id(0)
+    DTYPE: tl.constexpr = y.dtype.element_ty
+    WIDE: tl.constexpr = tl.float64 if tl.float64 == DTYPE else tl.float32
+    C = _radius(radius, radii, 0, BY_POINTER)
+    G: tl.constexpr = B if STRIDED else A
+    lanes = tl.arange(0, G)
+    meeting = 0
+    theta = C * 0.0
+    t = tl.zeros([G], tl.float64)
+    if WARM:
+        theta = _sane(tl.load(old_theta))
+    else:
+        # One tile of each block, spread over the matrix, is a smaller problem of the same kind.
+        at, there, g = tile_at(
+            y, (me * tiles) // programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
+        v = tl.load(at, mask=there, other=0.0)
+        sampled = programs * G
+        total = sums_of(v, STRIDED, WIDE)
+        theta, t, _, _, _, meeting = _solve(
+            v, t, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
+            me * G + lanes, slots, counter, meeting, programs, M, SLOTS, False, STRIDED, WIDE,
+        )  # fmt: skip
+
+    sums = tl.zeros([G], tl.float64)
+    peaks = tl.zeros([G], tl.float64)
+    mass = tl.zeros([G], tl.float64)
+    slope = tl.zeros([G], tl.float64)
+    for tile in range(me, tiles, programs):
+        at, there, g = tile_at(
+            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
+        v = tl.load(at, mask=there, other=0.0)
+        total = sums_of(v, STRIDED, WIDE)
+        peak = peaks_of(v, STRIDED, WIDE)
+        if WARM:
+            t = _sane(tl.load(old_mu + g, mask=g < groups, other=0.0).to(tl.float64))
+        t, k, moves = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)  # a cold start takes the tile before
+        tl.store(caps + g, t, mask=g < groups)
+        tl.store(totals + g, total, mask=g < groups)
+        tl.store(counts + g, k, mask=g < groups)
+        tl.store(mu + g, rounded_down(peak, DTYPE), mask=g < groups)  # which they are if the matrix is in the ball
+        sums += total
+        peaks += peak
+        mass += t
+        slope += tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
+    sum_of_totals, sum_of_peaks, sum_of_caps, all_slope = meet(
+        slots, counter, meeting, programs, tl.sum(sums), tl.sum(peaks), tl.sum(mass), tl.sum(slope), SLOTS
+    )
+    meeting += 1
+    low = _bound(sum_of_totals, sum_of_peaks, C, groups, members)
+    interior = sum_of_peaks <= C
+    bad = ~((sum_of_totals < float("inf")) & (C >= 0))
+    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, True)
+    searching = tl.where((sum_of_peaks > C) & (sum_of_totals < float("inf")), searching, 0)
+    while searching > 0:
+        mass = tl.zeros([G], tl.float64)
+        slope = tl.zeros([G], tl.float64)
+        moving = tl.zeros([G], tl.float64)
+        for tile in range(me, tiles, programs):
+            g = tile * G + lanes
+            total = tl.load(totals + g, mask=g < groups, other=0.0)
+            alive = total > theta
+            k = tl.load(counts + g, mask=g < groups, other=0)
+            if tl.max((alive | (k > 0)).to(tl.int32)) > 0:
+                t = moved_along(tl.load(caps + g, mask=g < groups, other=0.0), k, rose)
+                at, there, g = tile_at(
+                    y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+                )
+                v = tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0)
+                t, now, moves = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+                tl.debug_barrier()
+                tl.store(caps + g, t, mask=g < groups)
+                tl.store(counts + g, now, mask=g < groups)
+                mass += t
+                slope += tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0)
+                moving += (now != k).to(tl.float64) + moves * 2.0**26
+        sum_of_caps, all_slope, all_moving, _ = meet(
+            slots, counter, meeting, programs, tl.sum(mass), tl.sum(slope), tl.sum(moving), 0.0, SLOTS
+        )
+        meeting += 1
+        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, False)
+
+    for tile in range(me, tiles, programs):
+        g = tile * G + lanes
+        t = tl.load(caps + g, mask=g < groups, other=0.0)
+        peak = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float64)
+        cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
+        at, there, g = tile_at(
+            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
+        v = tl.load(at, mask=there & by_group(tl.where(interior, 1.0, t) > 0, STRIDED), other=0.0)
+        at, there, g = tile_at(
+            x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
+        tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
+        tl.debug_barrier()
+        tl.store(mu + g, cap, mask=g < groups)
+    if me == 0:
+        theta = tl.where(interior, 0.0, theta)
+        tl.store(theta_out, tl.where(bad, float("nan"), theta))
+    leave(counter, programs)
+
+
+@triton.jit
+def turned(
+    y, x, groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, SIDE: tl.constexpr
+):  # fmt: skip
+    """A copy from one layout to another, by squares, so that both sides of it are read and written in runs."""
+    g = tl.program_id(0).to(tl.int64) * SIDE + tl.arange(0, SIDE)
+    i = tl.program_id(1).to(tl.int64) * SIDE + tl.arange(0, SIDE)
+    problem = tl.program_id(2).to(tl.int64)
+    there = (g < groups)[:, None] & (i < members)[None, :]
+    v = tl.load(y + problem * y_problem + g[:, None] * y_group + i[None, :] * y_member, mask=there)
+    tl.store(x + problem * x_problem + g[:, None] * x_group + i[None, :] * x_member, v, mask=there)

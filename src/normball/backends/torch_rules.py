@@ -1,0 +1,126 @@
+"""What the torch operator must know of each ball: how to project on each device, and the derivative.
+
+A derivative is written once, as the product of the Jacobian with a tangent. The Jacobian of a projection onto a convex
+set is symmetric, so the same product serves reverse mode.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from normball._info import ProjectionInfo
+from normball.backends import cpu, cuda
+from normball.backends.cuda.plain import rounded_down
+
+__all__ = ["RULES", "Rule", "Start", "expand", "others"]
+
+Start = tuple[Tensor, Tensor] | None  # caps and theta of an earlier projection
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One ball.
+
+    `host` and `device` project `Y` into `X` and return the caps, in the dtype of `Y`, theta in double precision, and,
+    on the host, the counts of the core. `tangent` returns the product of the Jacobian with `V`, and the product of
+    the derivative by the radius with `V`; `push_radius` the derivative by the radius times a number.
+    """
+
+    host: Callable[..., tuple[Tensor, Tensor, Any]]
+    device: Callable[..., tuple[Tensor, Tensor]]
+    tangent: Callable[..., tuple[Tensor, Tensor]]
+    push_radius: Callable[..., Tensor]
+
+
+def expand(values: Tensor, ndim: int, kept: Sequence[int]) -> Tensor:
+    """Return `values`, whose axes are the axes `kept` of an array, shaped to broadcast against that array."""
+    shape = [1] * ndim
+    for axis, size in zip(kept, values.shape, strict=True):
+        shape[axis] = size
+    return values.reshape(shape)
+
+
+def others(ndim: int, axes: Sequence[int]) -> list[int]:
+    """Return the axes that are not among `axes`."""
+    return [a for a in range(ndim) if a not in axes]
+
+
+def _l1inf_host(
+    Y: Tensor,
+    X: Tensor,
+    radius: Tensor,
+    axis: Sequence[int],
+    batch_axis: Sequence[int],
+    method: str,
+    check_finite: bool,
+    threads: int | None,
+    start: Start,
+) -> tuple[Tensor, Tensor, Any]:
+    narrow = Y.dtype == torch.bfloat16  # which NumPy does not know
+    source = (Y.float() if narrow else Y).numpy()
+    info = None
+    if start is not None:
+        old_mu, old_theta = start
+        theta = old_theta.double().numpy()
+        info = ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
+    target = source if narrow or Y is X else X.numpy()
+    _, told = cpu.project_l1inf(
+        source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info,
+        True,
+    )  # fmt: skip
+    mu = torch.from_numpy(told.mu)
+    if narrow:
+        mu = rounded_down(mu, Y.dtype)
+        cap = expand(mu, Y.ndim, others(Y.ndim, axis))
+        torch.clamp(Y, -cap, cap, out=X)
+    return mu, torch.as_tensor(told.theta, dtype=torch.float64), told
+
+
+def _l1inf_parts(
+    Y: Tensor, mu: Tensor, theta: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the signs of what is clipped, what passes, and the weights of each group and of the problem."""
+    cap = expand(mu, Y.ndim, others(Y.ndim, axis))
+    alive = cap > 0
+    sign = torch.where((Y.abs() > cap) & alive, torch.sign(Y), 0.0)
+    interior = expand(theta, Y.ndim, batch_axis) == 0
+    passes = (sign == 0) & (alive | interior)
+    wide = torch.promote_types(Y.dtype, torch.float32)
+    count = (sign != 0).sum(list(axis), keepdim=True)
+    each = torch.where(count > 0, 1.0 / count.clamp(min=1).to(wide), 0.0)
+    whole = each.sum(others(Y.ndim, batch_axis), keepdim=True)
+    return sign, passes, each, torch.where(whole > 0, 1.0 / whole.clamp(min=torch.finfo(wide).tiny), 0.0)
+
+
+def _l1inf_tangent(
+    Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    if not torch.is_grad_enabled() and type(Y) in _PLAIN and type(V) in _PLAIN and not torch.compiler.is_compiling():
+        done = cuda.tangent_l1inf(Y, mu, theta, V, axis, batch_axis)
+        if done is not None:
+            return done
+    # Within the piece of theta, a clipped entry is sign * mu_j with mu_j = (s_j - theta) / k_j. Hence its change is
+    # sign * (a_j - abar) / k_j, where a_j is the change of s_j and abar that of theta, which keeps sum_j mu_j.
+    sign, passes, each, share = _l1inf_parts(Y, mu, theta, axis, batch_axis)
+    a = (sign * V).sum(list(axis), keepdim=True, dtype=each.dtype)
+    abar = (a * each).sum(others(Y.ndim, batch_axis), keepdim=True) * share
+    JV = torch.where(passes, V, sign * ((a - abar) * each).to(V.dtype))
+    return JV, abar.reshape(theta.shape).to(theta.dtype)
+
+
+def _l1inf_push_radius(
+    Y: Tensor, mu: Tensor, theta: Tensor, change: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> Tensor:
+    sign, _, each, share = _l1inf_parts(Y, mu, theta, axis, batch_axis)
+    return sign * (each * share * expand(change, Y.ndim, batch_axis)).to(Y.dtype)
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)  # not under a transform, and not traced
+
+RULES = {"l1inf": Rule(_l1inf_host, cuda.project_l1inf, _l1inf_tangent, _l1inf_push_radius)}
