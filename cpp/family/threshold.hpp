@@ -21,7 +21,6 @@
 #include "dispatch.hpp"
 #include "family/aggregate.hpp"
 #include "family/runs.hpp"
-#include "l1inf/records.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
 #include "view.hpp"

@@ -15,8 +15,7 @@
 #include "family/runs.hpp"
 #include "family/threshold.hpp"
 #include "family/write.hpp"
-#include "l1inf/records.hpp"
-#include "l1inf/strip_reader.hpp"
+#include "l1inf/lines.hpp"
 #include "parallel.hpp"
 #include "view.hpp"
 
@@ -138,26 +137,34 @@ private:
         return writes;
     }
 
+    // How far apart to keep rows of n: a power of two would have them compete for the same few places in the cache.
+    static std::int64_t apart(std::int64_t n) { return (n + lane_limit - 1) / lane_limit * lane_limit + lane_limit; }
+
     // As many columns as a cache holds are turned into rows at a time.
     template <class T>
     void solve_strips(const std::vector<double>& sums, const std::vector<char>& todo) {
         const std::int64_t n = view_.members(), row_stride = apart(n), line = view_.group.inner().extent;
         const std::int64_t fit = turned_bytes / (row_stride * static_cast<std::int64_t>(sizeof(T)));
         const std::int64_t batch = std::clamp(fit, lane_limit, gather_limit), per_line = (line + batch - 1) / batch;
-        const StripReader<T> reader(view_);
+        const Axis inner = view_.member.inner();
         team_.run(view_.groups() / line * per_line, [&](std::int64_t t) {
             const std::int64_t begin = t / per_line * line + t % per_line * batch;
             const std::int64_t end = std::min(begin + batch, (t / per_line + 1) * line);
-            std::vector<std::int64_t> which;
+            std::vector<std::int64_t> columns;
             for (std::int64_t g = begin; g < end; ++g)
-                if (todo[static_cast<std::size_t>(g)]) which.push_back(g);
+                if (todo[static_cast<std::size_t>(g)]) columns.push_back(g - begin);
             // Behind the rows, room for what is kept of one of them.
-            const Scratch<T> rows((std::ssize(which) + 1) * row_stride + lane_limit);
-            reader.copy(which, rows.get(), row_stride);
+            const Scratch<T> rows((std::ssize(columns) + 1) * row_stride + lane_limit);
+            T* const kept = rows.get() + std::ssize(columns) * row_stride;
+            const T* base = static_cast<const T*>(view_.in) + view_.group.at(begin).in;
+            for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
+                family_kernels<T>().strip_gather(base + view_.member.outer_at(i).in, inner.stride.in, inner.extent,
+                                                 end - begin, columns.data(), std::ssize(columns),
+                                                 rows.get() + i * inner.extent, row_stride);
             const T* row = rows.get();
             double last = 0.0;
-            for (const std::int64_t g : which) {
-                settle(g, [&](auto f) { f(row, n); }, rows.get() + std::ssize(which) * row_stride, sums, last);
+            for (const std::int64_t column : columns) {
+                settle(begin + column, [&](auto f) { f(row, n); }, kept, sums, last);
                 row += row_stride;
             }
         });

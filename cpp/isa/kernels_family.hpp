@@ -208,6 +208,82 @@ void strip_map(const T* y, T* x, Index width, const T* high, const T* low, bool 
     stream ? strip_map_to<T, Op, true>(y, x, width, high, low) : strip_map_to<T, Op, false>(y, x, width, high, low);
 }
 
+// ---- turning -------------------------------------------------------------------------------------------------------
+
+// Rounds of perfect shuffles turn the rows of a square of registers into its columns.
+template <class T>
+void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
+    using L = Lanes<T>;
+    constexpr int W = L::width;
+    for (int round = 1; round < W; round *= 2) {
+        typename L::Reg next[W];
+        for (int i = 0; i < W / 2; ++i) {
+            next[2 * i] = L::zip_low(square[i], square[i + W / 2]);
+            next[2 * i + 1] = L::zip_high(square[i], square[i + W / 2]);
+        }
+        for (int i = 0; i < W; ++i) square[i] = next[i];
+    }
+}
+
+// Some columns of one register: which, and where they go.
+struct Piece {
+    Index base, to;
+    unsigned bits;
+};
+inline constexpr Index tile_stride = gather_limit + lane_limit;
+
+// Side by side into the tile, row by row.
+template <class T>
+void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
+                  T* tile) {
+    using L = Lanes<T>;
+    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
+        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
+        for (Index p = 0; p < number; ++p) {
+            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
+            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
+            L::compress(tile + pieces[p].to, pieces[p].bits, v);
+        }
+    }
+}
+
+// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
+template <class T>
+void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
+                  Index row_stride) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width;
+    Piece pieces[gather_limit];
+    Index number = 0;
+    for (Index j = 0; j < count; ++j) {
+        // The last register of the strip may begin early, so as not to read past its end.
+        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
+        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
+        pieces[number - 1].bits |= 1u << (columns[j] - base);
+    }
+    alignas(64) T tile[W * tile_stride];
+    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
+    for (Index r = 0; r < n; r += W) {
+        const Index height = n - r < W ? n - r : W;
+        const T* block = y + r * stride;
+        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
+        for (Index j = 0; j < count; j += W) {
+            typename L::Reg square[W];
+            if (whole && height == W)
+                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
+            else
+                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
+            transpose<T>(square);
+            const Index wanted = count - j < W ? count - j : W;
+            T* to = rows + j * row_stride + r;
+            if (height == W)  // a masked store is slow even when it masks nothing
+                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
+            else
+                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
+        }
+    }
+}
+
 template <class T>
 FamilyKernels<T> family_table() {
     return {{row_total<T, false>, row_total<T, true>},
@@ -215,8 +291,8 @@ FamilyKernels<T> family_table() {
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
             {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>, row_map<T, Clip<T>>},
-            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>,
-             strip_map<T, Clip<T>>}};
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
+            strip_gather<T>};
 }
 
 }  // namespace normball::NORMBALL_ISA
