@@ -67,12 +67,22 @@ double root_from(Survivors<T, Signed> members, double radius, double t) {
         if (last) break;
         before = count;
     }
+    std::int64_t left = 0;
     for (;;) {
         const auto [excess, count] = members.keep_above(t);
-        if (count == 0 || excess <= radius) return t;
+        left = count;
+        if (count == 0 || excess <= radius) break;
         t = std::max(t + (excess - radius) / static_cast<double>(count),
                      std::nextafter(t, std::numeric_limits<double>::infinity()));
     }
+    // Members within rounding of the threshold are zero. Looked for where results are few enough to be looked at.
+    for (double up = t; left <= 64 && left > 1 && up <= t + 4.0 * std::numeric_limits<double>::epsilon() * std::fabs(t);) {
+        up = std::nextafter(up, std::numeric_limits<double>::infinity());
+        const auto [excess, count] = members.keep_above(up);
+        if (excess < radius * (1.0 - 2.0 * std::numeric_limits<double>::epsilon())) break;
+        if (count < left) t = up, left = count;
+    }
+    return t;
 }
 
 // The threshold of a group; 0 where its sum is not above the radius. `each` calls its argument with every run of the
@@ -93,13 +103,8 @@ double threshold_of(Each each, T* scratch, std::int64_t n, double radius, double
         });
         return excess - static_cast<double>(members.size) * (t - static_cast<double>(low));
     };
-    // Left of the root, but for rounding: the line through all the members.
-    double start = ((sum - radius) - units * sum) / count;
-    if constexpr (Signed) {
-        const double low = -2.0 * (sum + radius / count);
-        if (!(guess > low)) start = low + (take_above(low) - radius) / count + 2.0 * units * low;
-        if (guess > low) start = low;
-    }
+    // The root of the line through all the members: left of the root, but for rounding.
+    double start = Signed ? -HUGE_VAL : std::max(((sum - radius) - units * sum) / count, 0.0);
     if (guess > start) {
         const double excess = take_above(guess);
         if (excess >= radius) return root_from<T, Signed>(members, radius, guess);
@@ -108,7 +113,10 @@ double threshold_of(Each each, T* scratch, std::int64_t n, double radius, double
             start = std::max(start, guess + step - units * (std::fabs(guess) - step));
         }
     }
-    start = Signed ? start : std::max(start, 0.0);
+    if (start == -HUGE_VAL) {  // the sum is not known with its signs: from a point below all the members
+        const double low = -2.0 * (sum + radius / count);
+        start = low + (take_above(low) - radius) / count + 2.0 * units * low;
+    }
     take_above(start);
     return root_from<T, Signed>(members, radius, start);
 }

@@ -117,8 +117,6 @@ template <class T>
 void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
     if (leaves_nothing(kind, p))
         kernels<T>().row_clip(y, x, n, T(0), stream);
-    else if (kind == Write::clip)
-        kernels<T>().row_clip(y, x, n, round_down<T>(p), stream);
     else
         family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
 }
@@ -192,7 +190,6 @@ inline void write(const View& view, Write kind, const double* p, bool tiny, Team
             const bool stream = view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
             const bool rows = member.in == 1 && member.out == 1;
             const bool fast = sound && (!tiny || kind == Write::clip);
-            if (fast && kind == Write::clip && !rows) return apply(view, p, team);
             if (fast && rows) return write_all_rows<T>(view, kind, p, stream, team);
             if (fast && group.in == 1 && group.out == 1) return write_strips<T>(view, kind, p, stream, team);
         }

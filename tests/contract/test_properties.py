@@ -59,7 +59,7 @@ def test_single_precision(case, Y, part):
 @given(Y=matrices(st.floats(-6e4, 6e4, width=16), width=16), part=parts)
 def test_half_precision(case, Y, part):
     radius = part * case.exact_norm(Y, 0)
-    assume(case.of_a_norm or radius <= np.finfo(np.float16).max)  # an entry may be as large
+    assume(case.of_a_norm or radius <= 65504.0)  # an entry may be as large
     X = case.project(Y, radius)
     assert_close(case, X, case.oracle(Y, radius, 0)[0], Y)
     if radius > 0:
