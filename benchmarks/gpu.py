@@ -144,8 +144,6 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
         C = torch.tensor([radius], device="cuda", dtype=torch.float64)
         Z = base if strided else base.mT
         record["sort"] = replay(lambda: by_sorting(Z, C), 5)
-        compiled = torch.compile(by_sorting, dynamic=False)
-        record["compiled sort"] = replay(lambda: compiled(Z, C), 5)
     return record
 
 
@@ -167,7 +165,7 @@ def main() -> None:
                 for zeros in options.zeros:
                     r = measure(name, strided, getattr(torch, dtype), zeros, options.rivals and zeros == 0.9)
                     records.append(r)
-                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort", "compiled sort") if key in r)
+                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort",) if key in r)
                     print(f"{name:12s} {'strided' if strided else 'contiguous':10s} {dtype:9s} {zeros:5.2f} "
                           f"{r['copy']:8.1f} {r['cold']:9.1f} {r['warm']:9.1f} {r['eager']:9.1f} "
                           f"{r['residual']:6.2f}{r['warm residual']:6.2f}  {r['cold'] / r['copy']:5.2f} "

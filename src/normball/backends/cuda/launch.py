@@ -50,7 +50,7 @@ def _fits(groups: int, members: int, processors: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plan(groups: int, members: int, strided: bool, processors: int) -> Plan | None:
+def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int) -> Plan | None:
     """Return how to cut a problem, or None where a group is too long for one block."""
     N = triton.next_power_of_2(members)
     G = _fits(groups, members, processors)
@@ -63,11 +63,12 @@ def plan(groups: int, members: int, strided: bool, processors: int) -> Plan | No
     tiles = triton.cdiv(groups, G)
     # At most 32 elements for each thread, as far as there are threads.
     warps = max(1, min(16, G * N // 1024))
+    wide = 32 * 16 // itemsize  # what a warp reads at once, 16 bytes for each thread
     if strided:
-        A = min(N, max(1, 128 * warps // G))
+        A = min(N, max(1, wide * warps // G))
         shape = (A, N // A, G)
     else:
-        B = min(N, max(32, 128 * warps // G))
+        B = min(N, max(wide // 4, wide * warps // G))
         shape = (G, N // B, B)
     # Two smaller blocks share a multiprocessor: one loads while one works.
     share = 2 if not resident and warps <= 8 and processors > 1 else 1
@@ -147,12 +148,13 @@ def _prepared(
     y_strides: tuple[int, ...],
     x_strides: tuple[int, ...],
     device: torch.device,
+    itemsize: int,
     warm: bool,
     by_pointer: bool,
 ) -> Prepared | None:
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    cut = plan(groups, members, strided, _processors(device))
+    cut = plan(groups, members, strided, _processors(device), itemsize)
     if cut is None:
         return None
     # Problems of one block each are independent blocks of one launch; larger ones follow one another.
@@ -191,7 +193,9 @@ def project_l1inf(
     problems, groups, members = Y.shape
     device = Y.device
     by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
-    ready = _prepared((problems, groups, members), Y.stride(), X.stride(), device, start is not None, by_pointer)
+    ready = _prepared(
+        (problems, groups, members), Y.stride(), X.stride(), device, Y.itemsize, start is not None, by_pointer
+    )
     if ready is None or (ready.state and Y.stride(1) < Y.stride(2)):
         return _packed(Y, X, radius, start)
     mu = torch.empty((problems, groups), dtype=Y.dtype, device=device)
@@ -228,7 +232,7 @@ def _packed(
 ) -> tuple[Tensor, Tensor] | None:
     """Project groups that lie side by side and do not fit the device all at once: turned, and turned back."""
     problems, groups, members = Y.shape
-    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device)) is None:
+    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device), Y.itemsize) is None:
         return None
     packed = torch.empty((problems, groups, members), dtype=Y.dtype, device=Y.device)
     grid = (triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)
