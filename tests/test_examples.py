@@ -1,6 +1,7 @@
 """The examples run, and do what they say."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ def test_digits(kind, epochs, lost):
     pytest.importorskip("sklearn")
     spec = importlib.util.spec_from_file_location("digits", EXAMPLES / "digits.py")
     digits = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = digits  # where dataclasses look
     spec.loader.exec_module(digits)
     threads = digits.torch.get_num_threads()
     digits.torch.set_num_threads(1)
