@@ -73,7 +73,7 @@ def transformer_step(share: float | None) -> Callable[[], None]:
     x = torch.randn(16, 512, 1024, device="cuda")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     if share is not None:
-        radius = share * float(normball.norm_l1inf(model.layers[0].linear1.weight))
+        radius = share * float(normball.norm_l1inf(model.layers[0].linear1.weight.detach()))
         normball.nn.constrain(model, optimizer, {r"layers\..*\.linear1\.weight": normball.L1InfBall(radius)})
 
     def step() -> None:
@@ -95,7 +95,8 @@ def steps(device: str, rounds: int) -> None:
         name = "transformer, 4 layers, width 1024, batch 16 x 512, bfloat16 autocast"
     times = by_turns(actions, device, rounds)
     more = 100 * (times["with"] / times["without"] - 1)
-    print(f"{name}: {1e3 * times['without']:.2f} ms a step, {1e3 * times['with']:.2f} ms with the projection: {more:+.1f} %")
+    before, after = 1e3 * times["without"], 1e3 * times["with"]
+    print(f"{name}: {before:.2f} ms a step, {after:.2f} ms with the projection: {more:+.1f} %")
 
 
 def tensors_and_arrays(rounds: int) -> None:
@@ -129,7 +130,8 @@ def backward(device: str, rounds: int) -> None:
                 device,
                 rounds,
             )
-            print(f"derivative {shape} axis {axis} radius {share} of the norm: {times['backward'] / times['copy']:.2f} copies")
+            ratio = times["backward"] / times["copy"]
+            print(f"derivative {shape} axis {axis} radius {share} of the norm: {ratio:.2f} copies")
 
 
 def main() -> None:

@@ -88,7 +88,7 @@ def _project(
                 else torch.ops.normball.project_into(Y, out, *arguments, *(start or (None, None)))
             )
         else:
-            mu, theta, told = _write(Y.detach(), X.detach(), *arguments, start)
+            mu, theta, told = _write(Y.detach(), X.detach(), *arguments, start, return_info)
             torch.autograd.graph.increment_version(X)
     elif traced(Y):
         X, mu, theta = torch.ops.normball.project(Y, *arguments, *(start or (None, None)))
@@ -96,7 +96,7 @@ def _project(
         X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))  # type: ignore[no-untyped-call]
     else:
         X = _result_like(Y)
-        mu, theta, told = _write(Y.detach(), X, *arguments, start)
+        mu, theta, told = _write(Y.detach(), X, *arguments, start, return_info)
     if not return_info:
         return X
     counts = (told.clipped, told.kept, told.reads, told.order_steps) if told else (None, None, None, None)
@@ -157,11 +157,12 @@ def _write(
     check_finite: bool,
     threads: int | None,
     start: Start,
+    explains: bool = True,
 ) -> tuple[Tensor, Tensor, Any]:
-    """Project `Y` into `X`; return the caps, theta, and what else the core tells."""
+    """Project `Y` into `X`; return the caps, theta, and what else the core tells, if it shall explain itself."""
     radius = radius.detach()
     if Y.device.type == "cpu":
-        arguments = (radius, axis, batch_axis, method, check_finite, threads, start)
+        arguments = (radius, axis, batch_axis, method, check_finite, threads, start, explains)
         return RULES[ball].host(Y.resolve_neg(), X, *arguments)
     return *RULES[ball].device(Y, X, radius, axis, batch_axis, start), None
 

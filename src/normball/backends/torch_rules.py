@@ -61,6 +61,7 @@ def _l1inf_host(
     check_finite: bool,
     threads: int | None,
     start: Start,
+    explains: bool,
 ) -> tuple[Tensor, Tensor, Any]:
     narrow = Y.dtype == torch.bfloat16  # which NumPy does not know
     source = (Y.float() if narrow else Y).numpy()
@@ -70,10 +71,13 @@ def _l1inf_host(
         theta = old_theta.double().numpy()
         info = ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
     target = source if narrow or Y is X else X.numpy()
-    _, told = cpu.project_l1inf(
+    done = cpu.project_l1inf(
         source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info,
-        True,
+        explains or narrow,
     )  # fmt: skip
+    if not (explains or narrow):
+        return X, X, None  # no one asked for the caps
+    told = done[1]
     mu = torch.from_numpy(told.mu)
     if narrow:
         mu = rounded_down(mu, Y.dtype)
