@@ -19,11 +19,6 @@ def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([SupervisedAutoencoder(0.5, descent="double", head="network")])
-def test_the_checks_of_scikit_learn_by_the_paper(estimator, check):
-    check(estimator)
-
-
 def data(samples=120, features=30, classes=2, seed=0):
     return make_classification(
         samples, features, n_informative=6, n_redundant=0, n_classes=classes, class_sep=2.0, shuffle=False,

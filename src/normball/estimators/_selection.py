@@ -44,7 +44,7 @@ def grid(features: int, limit: int | None = None) -> list[int]:
 
 
 def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
-    """Return the inner splits: five folds where samples are few, three elsewhere, unless told."""
+    """Return the inner splits: five stratified folds, unless told."""
     if cv is None or isinstance(cv, int):
         members = np.bincount(y)
         if members.max() < 2:
@@ -52,7 +52,7 @@ def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
                 "y: expected a class with at least two samples, to cross-validate the number of features and the head;"
                 f" got {len(y)} samples of {len(members)} classes. Give n_features_to_select a number and head a name"
             )
-        folds = cv if cv is not None else (5 if len(y) < 400 else 3)
+        folds = 5 if cv is None else cv
         cv = StratifiedKFold(max(2, min(folds, int(members.max()))), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # it is then absent from some folds
@@ -103,5 +103,5 @@ def choose(
         path["n_features"].append(k)
         path["head"].append(name)
         path["accuracy"].append(value)
-        path["standard_error"].append(float(np.sqrt(value * (1.0 - value) / samples)))
+        path["standard_error"].append(float(np.sqrt(max(value * (1.0 - value), 0.0) / samples)))
     return Choice(count, head, path)

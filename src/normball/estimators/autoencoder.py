@@ -76,7 +76,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     class_weight : dict, "balanced" or None
         As elsewhere in scikit-learn.
     cv : int, splitter or iterable, optional
-        The inner splits: by default five stratified folds below 400 samples, and three from there on.
+        The inner splits; five stratified folds by default.
     expand : {None, "associated"}
         Also look for features that the selected ones explain; kept only where inner validation improves.
     device : str
@@ -292,7 +292,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def predict_log_proba(self, X: Any) -> Floats:
         """Return the log-probabilities of the classes."""
-        return self._head.log_proba(self._columns(X))
+        columns = self._columns(X)
+        return self._head.log_proba(columns)
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes."""
@@ -300,11 +301,13 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each sample."""
-        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(1)])
+        best = self.predict_log_proba(X).argmax(1)
+        return np.asarray(self.classes_[best])
 
     def transform(self, X: Any) -> Floats:
         """Return the latent vectors of the network, one column for each class."""
-        return Network(self.network_).latent(self._columns(X))
+        columns = self._columns(X)
+        return Network(self.network_).latent(columns)
 
     @torch.no_grad()
     def inverse_transform(self, Z: Any) -> Floats:
