@@ -13,5 +13,6 @@ except ImportError as error:
     ) from error
 
 from normball.estimators.autoencoder import SupervisedAutoencoder
+from normball.estimators.stability import Stability, StabilitySelection, nogueira
 
-__all__ = ["SupervisedAutoencoder"]
+__all__ = ["Stability", "StabilitySelection", "SupervisedAutoencoder", "nogueira"]
