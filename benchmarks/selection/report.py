@@ -32,7 +32,8 @@ def _stability(runs: list[dict[str, Any]]) -> str:
 def _paired(runs: list[dict[str, Any]], reference: list[dict[str, Any]]) -> str:
     """Mean difference of the accuracies of the reference and of this method over common folds, and its error."""
     mine = {(run["seed"], run["fold"]): run["accuracy"] for run in runs}
-    pairs = [run["accuracy"] - mine[run["seed"], run["fold"]] for run in reference if (run["seed"], run["fold"]) in mine]
+    keys = [((run["seed"], run["fold"]), run["accuracy"]) for run in reference]
+    pairs = [accuracy - mine[key] for key, accuracy in keys if key in mine]
     if len(pairs) < 2 or runs is reference:
         return "-"
     return f"{100 * np.mean(pairs):+.1f} ± {100 * np.std(pairs, ddof=1) / np.sqrt(len(pairs)):.1f}"
@@ -43,7 +44,7 @@ def table(records: list[dict[str, Any]]) -> str:
     for name, methods in _groups(records).items():
         lines += [
             f"\n**{name}**\n",
-            "| method | fits | accuracy % | balanced % | default better by | features | informative found | stability | s |",
+            "| method | fits | accuracy % | balanced % | default better by | features | informative | stability | s |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
         for method, runs in methods.items():

@@ -17,6 +17,14 @@ from normball.estimators._path import NORMS
 __all__ = ["count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
 
 
+def _real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
 def options(estimator: Any) -> None:
     """Check the parameters that do not depend on the data."""
     for name, known in (("descent", DESCENTS), ("activation", tuple(ACTIVATIONS))):
@@ -31,21 +39,21 @@ def options(estimator: Any) -> None:
     if estimator.expand is not None and (estimator.descent != "refit" or estimator.norm is None):
         raise ValueError("expand: expected descent='refit' and a norm, since it changes the set that is fitted again")
     radius = estimator.radius
-    if radius is not None and not (isinstance(radius, numbers.Real) and radius > 0):
+    if radius is not None and not (_real(radius) and radius > 0):
         raise ValueError(f"radius: expected a number > 0 or None, got {radius!r}")
     for name in ("batch_size", "epochs"):
         value = getattr(estimator, name)
-        if value is not None and not (isinstance(value, numbers.Integral) and value >= 1):
+        if value is not None and not (_whole(value) and value >= 1):
             raise ValueError(f"{name}: expected a positive int, got {value!r}")
     hidden = estimator.hidden
-    sizes = (hidden,) if isinstance(hidden, numbers.Integral) else tuple(hidden)
-    if not sizes or not all(isinstance(size, numbers.Integral) and size >= 1 for size in sizes):
+    sizes = (hidden,) if _whole(hidden) else tuple(hidden)
+    if not sizes or not all(_whole(size) and size >= 1 for size in sizes):
         raise ValueError(f"hidden: expected a positive int or a tuple of them, got {hidden!r}")
     rate = estimator.learning_rate
-    if rate is not None and not (isinstance(rate, numbers.Real) and rate > 0):
+    if rate is not None and not (_real(rate) and rate > 0):
         raise ValueError(f"learning_rate: expected a number > 0 or None, got {rate!r}")
     part = estimator.reconstruction_weight
-    if not (isinstance(part, numbers.Real) and part >= 0):
+    if not (_real(part) and part >= 0):
         raise ValueError(f"reconstruction_weight: expected a number >= 0, got {part!r}")
 
 
@@ -54,20 +62,19 @@ def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> 
     if isinstance(wanted, str):
         if wanted == "auto":
             return None
-    elif isinstance(wanted, numbers.Integral) and not isinstance(wanted, bool):
+    elif _whole(wanted):
         if 1 <= wanted <= features:
             return int(wanted)
         raise ValueError(f"{name}: expected a number between 1 and the {features} features of X, got {wanted}")
-    elif isinstance(wanted, numbers.Real) and not isinstance(wanted, bool) and 0 < wanted < 1:
-        return max(round(wanted * features), 1)
+    elif _real(wanted) and 0 < wanted < 1:
+        return max(round(float(wanted) * features), 1)
     raise ValueError(f"{name}: expected 'auto', a number of features, or a fraction between 0 and 1, got {wanted!r}")
 
 
 def mixed_labels(y: Any) -> None:
     """Raise for labels of which some are strings and some are not."""
-    kinds = {type(label).__name__ for label in y} if isinstance(y, (list, tuple)) else set()
-    if isinstance(y, np.ndarray) and y.dtype == object or hasattr(y, "dtype") and y.dtype == object:
-        kinds = {type(label).__name__ for label in np.asarray(y).ravel().tolist()}
+    mixable = isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"
+    kinds = {type(label).__name__ for label in y} if mixable and np.ndim(y) == 1 else set()
     if "str" in kinds and len(kinds) > 1:
         raise TypeError(f"y: expected labels of one type, got {', '.join(sorted(kinds))}; convert them all to strings")
 

@@ -181,7 +181,8 @@ def final(
     else:
         shrunk = torch.from_numpy(ball_of(norm, bound).project(layer(first)))
         entries = (shrunk != 0).to(plan.device)  # the survivors go back to their initial values
-    frozen = Frozen({"first": network.first.weight}, {"first": entries & mask})
+    name = "encoder.0.weight"
+    frozen = Frozen({name: network.get_parameter(name)}, {name: entries & mask})
     try:
         plan.taught(network, rows, y, weight, plan.descent, 1e-3)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +24,8 @@ def generator(seed: int, *stream: int) -> torch.Generator:
 
 def _layers(sizes: Sequence[int], activation: str, draw: torch.Generator, dtype: torch.dtype) -> nn.Sequential:
     modules: list[nn.Module] = []
-    for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True):
-        layer = nn.utils.skip_init(nn.Linear, inputs, outputs, dtype=dtype)
+    for inputs, outputs in pairwise(sizes):
+        layer = nn.Linear(inputs, outputs, dtype=dtype, device="meta").to_empty(device="cpu")
         bound = 1.0 / math.sqrt(max(inputs, 1))
         with torch.no_grad():  # the usual start of a linear layer, but from this generator alone
             layer.weight.uniform_(-bound, bound, generator=draw)

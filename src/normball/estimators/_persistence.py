@@ -96,7 +96,7 @@ def load(estimator: Any, path: str | Path) -> None:
             raise ValueError(f"path: expected format {_FORMAT}, got {told['format']}, of another version of normball")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     arrays = {name: value.numpy() for name, value in tensors.items() if not name.startswith("network/")}
-    params = {name: tuple(v) if isinstance(v, list) else v for name, v in told["params"].items()}
+    params: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told["params"].items()}
     if isinstance(params.get("class_weight"), dict):  # JSON turns the keys into strings
         by_name = {str(label): label for label in (arrays["classes"].tolist() if "classes" in arrays else [])}
         params["class_weight"] = {by_name.get(key, key): v for key, v in params["class_weight"].items()}

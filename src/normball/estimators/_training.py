@@ -132,7 +132,7 @@ def train(
         if count > schooling.batch_size:
             order = order[torch.randperm(count, generator=generator(schooling.seed, 2, epoch))]
         total = 0.0
-        for index in order.split(schooling.batch_size):
+        for index in torch.split(order, schooling.batch_size):
             X = rows.batch(index)
             w = weight[index]
             Z, copy = network(X)

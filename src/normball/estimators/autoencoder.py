@@ -122,7 +122,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     --------
     >>> from sklearn.datasets import make_classification
     >>> from normball.estimators import SupervisedAutoencoder
-    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2.0, shuffle=False, random_state=0)
+    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2, shuffle=False, random_state=0)
     >>> sae = SupervisedAutoencoder(n_features_to_select=3, random_state=0).fit(X, y)
     >>> sae.get_support(indices=True)
     array([0, 1, 2])

@@ -110,9 +110,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     --------
     >>> from sklearn.datasets import make_classification
     >>> from normball.estimators import StabilitySelection, SupervisedAutoencoder
-    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2.0, shuffle=False, random_state=0)
+    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2, shuffle=False, random_state=0)
     >>> sae = SupervisedAutoencoder(n_features_to_select=3, head="linear")
-    >>> StabilitySelection(sae, n_pairs=3, random_state=0).fit(X, y).get_support(indices=True)
+    >>> StabilitySelection(sae, n_pairs=3, threshold=0.5, random_state=0).fit(X, y).get_support(indices=True)
     array([0, 1, 2])
     """
 
