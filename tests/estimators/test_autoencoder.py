@@ -116,7 +116,7 @@ def test_the_rule_of_one_standard_error():
     assert choice.count == 2
     assert choose([fold], [1, 4, 8], ["linear"], np.ones(n)).count == 4
     assert grid(10) == [1, 2, 3, 4, 6, 8, 10]
-    assert max(grid(10000)) == 128
+    assert max(grid(10000)) == 512
 
 
 def test_the_decoder_learns_the_data():

@@ -12,7 +12,8 @@ except ImportError as error:
         "normball.estimators needs PyTorch, scikit-learn and safetensors: pip install normball[sklearn]"
     ) from error
 
+from normball.estimators.attribution import attributions
 from normball.estimators.autoencoder import SupervisedAutoencoder
 from normball.estimators.stability import Stability, StabilitySelection, nogueira
 
-__all__ = ["Stability", "StabilitySelection", "SupervisedAutoencoder", "nogueira"]
+__all__ = ["Stability", "StabilitySelection", "SupervisedAutoencoder", "attributions", "nogueira"]

@@ -25,6 +25,7 @@ DESCENTS = ("refit", "double", "masked", "projected")
 Indices = npt.NDArray[np.intp]
 
 RANKING_STEPS = 24  # of gradient descent with momentum: more of them fit the noise, and rank worse
+RANKING_HIDDEN = 32  # more neurons rank no better
 LEAST_STEPS = 60  # of Adam, however few the batches of an epoch
 
 
@@ -101,6 +102,7 @@ def first_descent(
             with torch.no_grad():
                 network.first.weight.copy_(start)
         return plan.taught(network, rows, y, weight, stage, 1e-3)
+    plan = replace(plan, hidden=[min(size, RANKING_HIDDEN) for size in plan.hidden])
     network = plan.network(features, outputs=0)
     with torch.no_grad():
         if start is None:

@@ -16,7 +16,8 @@ __all__ = ["Choice", "Fold", "choose", "grid", "splits"]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+PATIENCE = 3  # numbers of features in a row that are clearly worse than the best before: the path ends there
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
 
 
@@ -53,7 +54,8 @@ def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
                 f" got {len(y)} samples of {len(members)} classes. Give n_features_to_select a number and head a name"
             )
         folds = 5 if cv is None else cv
-        cv = StratifiedKFold(max(2, min(folds, int(members.max()))), shuffle=True, random_state=seed)
+        folds = max(2, min(folds, int(members.max())))
+        cv = StratifiedKFold(folds, shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # it is then absent from some folds
         return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y))
@@ -75,22 +77,29 @@ def choose(
     def tried(head: str, count: int) -> Floats:
         return np.concatenate([fold.correct(head, count) for fold in folds]).astype(np.float64)
 
-    hits = {
-        (count, head): tried(head, count)
-        for count in counts
-        for head in quick
-        if head != "gaussian" or count <= GAUSSIAN_LIMIT or quick == ["gaussian"]
-    }
-    accuracy = {key: float(w @ hit) for key, hit in hits.items()}
-    best = max(accuracy, key=lambda key: (accuracy[key], -key[0]))
-    samples = weight[held].sum()
+    samples = weight[np.unique(held)].sum()  # a sample that was held out many times is one sample
+
+    hits: dict[tuple[int, str], Floats] = {}
+    accuracy: dict[tuple[int, str], float] = {}
+
+    def best() -> tuple[int, str]:
+        return max(accuracy, key=lambda key: (accuracy[key], -key[0]))
 
     def near(key: tuple[int, str]) -> bool:
-        loss = hits[best] - hits[key]
+        loss = hits[best()] - hits[key]
         mean = float(w @ loss)
         error = np.sqrt(max(float(w @ np.square(loss)) - mean * mean, 0.0) / samples)
         return bool(mean <= error)
 
+    worse = 0
+    for count in counts:
+        for head in quick:
+            if head != "gaussian" or count <= GAUSSIAN_LIMIT or len(quick) == 1:
+                hits[count, head] = tried(head, count)
+                accuracy[count, head] = float(w @ hits[count, head])
+        worse = 0 if any(near(key) for key in hits if key[0] == count) else worse + 1
+        if worse >= PATIENCE and best()[0] < count:
+            break
     count = min(key[0] for key in hits if near(key))
     head = max((key for key in hits if key[0] == count), key=accuracy.__getitem__)[1]
     for other in heads:

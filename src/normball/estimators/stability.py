@@ -108,12 +108,14 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     Examples
     --------
-    >>> from sklearn.datasets import make_classification
+    >>> import numpy as np
     >>> from normball.estimators import StabilitySelection, SupervisedAutoencoder
-    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2, shuffle=False, random_state=0)
-    >>> sae = SupervisedAutoencoder(n_features_to_select=3, head="linear")
-    >>> StabilitySelection(sae, n_pairs=3, threshold=0.5, random_state=0).fit(X, y).get_support(indices=True)
-    array([0, 1, 2])
+    >>> y = np.arange(200) % 2
+    >>> X = np.random.default_rng(0).normal(size=(200, 50))
+    >>> X[:, :2] += 2.0 * y[:, None]
+    >>> sae = SupervisedAutoencoder(n_features_to_select=2, head="linear")
+    >>> StabilitySelection(sae, n_pairs=3, random_state=0).fit(X, y).get_support(indices=True)
+    array([0, 1])
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
             raise ValueError(f"n_pairs: expected a positive int, got {self.n_pairs!r}")
         if not 0.0 < self.threshold <= 1.0:
             raise ValueError(f"threshold: expected a number in (0, 1], got {self.threshold!r}")
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         random = check_random_state(self.random_state)
         base = SupervisedAutoencoder() if self.estimator is None else self.estimator
