@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from normball.estimators import SupervisedAutoencoder
 
-COUNTS = (4, 8, 16, 24, 32, 48, 64, 96, 128)
+COUNTS = (8, 16, 32, 48, 64, 128)
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def _scaled(standardize: bool, *steps: tuple[str, Any]) -> Pipeline:
 def _anova(head: Any) -> Callable[[bool], Any]:
     def make(standardize: bool) -> Any:
         pipe = _scaled(standardize, ("pick", SelectKBest(f_classif)), ("head", head))
-        return GridSearchCV(pipe, {"pick__k": COUNTS}, cv=5)
+        return GridSearchCV(pipe, {"pick__k": COUNTS}, cv=3)
 
     return make
 
