@@ -1,4 +1,4 @@
-"""The projection on a GPU: ``python -m benchmarks.gpu [--quick] [--out FILE]``. Needs torch, Triton and a CUDA device.
+"""The projection on a GPU: ``python -m benchmarks.gpu [--out FILE]``. Needs torch, Triton and a CUDA device.
 
 Every time is of a CUDA graph's replay, the median of many, and every result is checked by the optimality conditions in
 double precision before its time counts. Radii are given by the share of zero groups that they leave.
@@ -74,7 +74,7 @@ def sorted_groups(A: Tensor) -> Tensor:
 
 
 def radius_for(Y: Tensor, axis: int, zeros: float) -> float:
-    """The radius that leaves this share of the groups zero."""
+    """Return the radius that leaves this share of the groups zero."""
     A = Y.abs()
     sums = A.sum(axis, dtype=torch.float64)
     theta = float(sums.quantile(zeros)) if zeros > 0 else 0.5 * float(sums.min())
@@ -87,7 +87,7 @@ def radius_for(Y: Tensor, axis: int, zeros: float) -> float:
 
 
 def residual(Y: Tensor, X: Tensor, radius: float, axis: int) -> float:
-    """The greatest violation of the optimality conditions, over the largest entry, in units of rounding."""
+    """Return the greatest violation of the optimality conditions, over the largest entry, in units of rounding."""
     Y, X = Y.movedim(axis, 1), X.movedim(axis, 1)
     eps = torch.finfo(Y.dtype).eps
     caps, loss, counts = [], [], []
@@ -113,7 +113,7 @@ def residual(Y: Tensor, X: Tensor, radius: float, axis: int) -> float:
 
 
 def by_sorting(Y: Tensor, radius: Tensor) -> Tensor:
-    """The usual way: sort each group, then search theta; here with the sums of `normball`'s plain version."""
+    """Project the usual way: sort each group, then search theta, as `normball`'s plain version does."""
     mu, _ = plain.caps(Y.mT[None], radius)
     return plain.clip(Y.mT[None], mu)[0].mT
 
@@ -128,7 +128,7 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
     moved = (base + MOVE * torch.randn(shape, generator=generator, device="cuda", dtype=torch.float32)).to(dtype)
     X = torch.empty_like(base)
     record: dict[str, Any] = {"matrix": name, "strided": strided, "dtype": str(dtype)[6:], "zeros": zeros}
-    copies = [replay(lambda: X.copy_(base)), replay(lambda: base.clone())]
+    copies = [replay(lambda: X.copy_(base)), replay(base.clone)]
     record["copy"] = min(copies)
     _, info = normball.project_l1inf(base, radius, axis=axis, return_info=True)
     X.fill_(float("nan"))
@@ -144,14 +144,11 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
         C = torch.tensor([radius], device="cuda", dtype=torch.float64)
         Z = base if strided else base.mT
         record["sort"] = replay(lambda: by_sorting(Z, C), 5)
-        compiled = torch.compile(by_sorting, dynamic=False)
-        record["compiled sort"] = replay(lambda: compiled(Z, C), 5)
     return record
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
-    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", nargs="+", default=list(SHAPES))
     parser.add_argument("--zeros", nargs="+", type=float, default=[0.99, 0.9, 0.5, 0.0])
     parser.add_argument("--dtypes", nargs="+", default=["float32"])
@@ -168,7 +165,7 @@ def main() -> None:
                 for zeros in options.zeros:
                     r = measure(name, strided, getattr(torch, dtype), zeros, options.rivals and zeros == 0.9)
                     records.append(r)
-                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort", "compiled sort") if key in r)
+                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort",) if key in r)
                     print(f"{name:12s} {'strided' if strided else 'contiguous':10s} {dtype:9s} {zeros:5.2f} "
                           f"{r['copy']:8.1f} {r['cold']:9.1f} {r['warm']:9.1f} {r['eager']:9.1f} "
                           f"{r['residual']:6.2f}{r['warm residual']:6.2f}  {r['cold'] / r['copy']:5.2f} "

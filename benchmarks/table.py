@@ -18,6 +18,7 @@ def text(records: list[Record]) -> str:
         _threads(records),
         _small(records),
         _memory(records),
+        _family(records),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -85,3 +86,13 @@ def _memory(records: list[Record]) -> str:
         if r["kind"] == "memory"
     ]
     return "\n".join(["Extra memory at the peak of a call", *lines]) if lines else ""
+
+
+def _family(records: list[Record]) -> str:
+    lines = [
+        f"  {r['method']:20s} {r['members']}x{r['groups']} {r['dtype']} {r['layout']:10s} {r['distribution']:9s} "
+        f"{r['point']:>9s} {r['ratio']:6.2f}" + (f", plain NumPy {r['plain_ratio']:6.1f}" if "plain_ratio" in r else "")
+        for r in records
+        if r["kind"] == "family"
+    ]
+    return "\n".join(["The family, ratio to a copy", *lines]) if lines else ""

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from benchmarks.harness import Record
 
 SPARSE = ("99.9 %", "99 %", "90 %")
+BY_GROUPS = ("l12", "bilevel_l1inf", "bilevel_l11")
 BYTES_PER_GROUP = 512  # what "proportional to the groups" is taken to mean
 
 
@@ -66,7 +67,27 @@ def check(records: list[Record]) -> list[Outcome]:
             lambda r: r["bytes_per_group"],
         ),
     ]
-    return [outcome for outcome in found if outcome is not None]
+    return [outcome for outcome in [*found, *_family(records)] if outcome is not None]
+
+
+def _family(records: list[Record]) -> list[Outcome | None]:
+    family = _of(records, "family")
+
+    def of(*names: str) -> list[Record]:
+        return [r for r in family if r["method"] in names]
+
+    faster = [r | {"advantage": r["plain_ratio"] / r["ratio"]} for r in family if "plain_ratio" in r]
+    return [
+        _most("project_l1, project_simplex of ten million entries", 2.5, of("l1", "simplex")),
+        _most("project_l12 and the bilevel projections, contiguous", 1.5, _laid(of(*BY_GROUPS), "contiguous")),
+        _most("... strided", 1.5, _laid(of(*BY_GROUPS), "strided")),
+        _most("radius_for_sparsity", 5.0, of("radius_for_sparsity")),
+        _least("the family: times faster than plain NumPy", 1.0, faster, lambda r: r["advantage"]),
+    ]
+
+
+def _laid(records: list[Record], layout: str) -> list[Record]:
+    return [r for r in records if r["layout"] == layout]
 
 
 def text(outcomes: Iterable[Outcome]) -> str:
@@ -79,6 +100,7 @@ def text(outcomes: Iterable[Outcome]) -> str:
 def place(r: Record) -> str:
     """Where a record was measured, in a few words."""
     words = [f"{r['members']}x{r['groups']}", r["dtype"], r["layout"]]
+    words += [r["method"]] if r.get("case") == "family" else []
     words += [str(r[key]) for key in ("distribution", "point", "target") if key in r]
     if r.get("start", "cold") != "cold":
         words.append(r["start"])

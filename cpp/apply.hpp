@@ -53,6 +53,10 @@ struct CapOf<Half> {
 // system says of its caches is not to be trusted on virtual machines; this is half of a usual one.
 inline constexpr std::int64_t streamed_bytes = std::int64_t(1) << 24;
 
+// Where only a few columns of a row are read, the hardware does not foresee them, and they are asked for so many rows
+// before.
+inline constexpr std::int64_t rows_ahead = 8;
+
 // Any dtype and any strides, along whichever of the two inner axes lies closer together in the output.
 template <class T>
 void apply_anywhere(const View& view, const double* caps) {
@@ -107,15 +111,21 @@ void apply_strips(const View& view, const double* caps, bool stream, Team& team)
     std::transform(caps, caps + m, rounded.begin(), round_down<T>);
     // Looking for zero caps pays where most registers of them are zero; elsewhere the guesses of the processor fail.
     const bool sparse = (m - std::count(rounded.begin(), rounded.end(), T(0))) * 4 * kernels<T>().lanes < m;
-    const std::int64_t per_chunk = std::max<std::int64_t>(1, (std::int64_t(1) << 16) / line);
-    const std::int64_t chunks = (n + per_chunk - 1) / per_chunk;
+    // The caps of a block of columns stay in the first cache from row to row.
+    const std::int64_t block = std::min(line, (std::int64_t(1) << 14) / static_cast<std::int64_t>(sizeof(T)));
+    const std::int64_t blocks = (line + block - 1) / block;
+    const std::int64_t rows = std::max<std::int64_t>(1, (std::int64_t(1) << 16) / block), chunks = (n + rows - 1) / rows;
     for (std::int64_t g = 0; g < m; g += line) {
         const Offset at = view.group.at(g);
-        team.run(chunks, [&](std::int64_t c) {
-            for (std::int64_t i = c * per_chunk; i < std::min((c + 1) * per_chunk, n); ++i) {
+        team.run(blocks * chunks, [&](std::int64_t c) {
+            const std::int64_t column = c / chunks * block, width = std::min(block, line - column);
+            const std::int64_t begin = c % chunks * rows, end = std::min(begin + rows, n);
+            for (std::int64_t i = begin; i < end; ++i) {
                 const Offset from = at + view.member.at(i);
-                kernels<T>().strip_clip(static_cast<const T*>(view.in) + from.in,
-                                        static_cast<T*>(view.out) + from.out, line, rounded.data() + g, stream, sparse);
+                const std::int64_t ahead = i + rows_ahead < n ? view.member.at(i + rows_ahead).in + at.in - from.in : 0;
+                kernels<T>().strip_clip(static_cast<const T*>(view.in) + from.in + column,
+                                        static_cast<T*>(view.out) + from.out + column, width,
+                                        rounded.data() + g + column, stream, sparse, ahead);
             }
         });
     }

@@ -12,6 +12,10 @@
 
 #include "apply.hpp"
 #include "dispatch.hpp"
+#include "family/aggregate.hpp"
+#include "family/thresholds.hpp"
+#include "family/weighted.hpp"
+#include "family/write.hpp"
 #include "l1inf/project.hpp"
 #include "view.hpp"
 
@@ -89,10 +93,11 @@ private:
     std::int64_t itemsize_ = 1;
 };
 
+constexpr std::int64_t worth_a_team = std::int64_t(1) << 20;  // below, starting threads costs more than it saves
+
 // body(index, team) for every problem: small ones side by side, large ones one after another with the whole team.
 template <class Body>
 void each_problem(const Problems& problems, Team& team, Body body) {
-    constexpr std::int64_t worth_a_team = std::int64_t(1) << 20;  // below, starting threads costs more than it saves
     if (problems.size() < worth_a_team && problems.size() * problems.count() >= worth_a_team) {
         team.run(problems.count(), [&](std::int64_t i) {
             Team alone(1);
@@ -133,7 +138,7 @@ struct Tally {
     }
 };
 
-// Projects y into x. Returns None where y is not finite and check_finite is on, and x is untouched then; otherwise
+// Projects y into x, or only solves where x is None. Returns None where y is not finite and check_finite is on, and x is untouched then; otherwise
 // (clipped, kept, reads, order_steps), all zero when `mu` is None. The arrays theta, mu, radii and warm_* are float64.
 nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, std::uint64_t batch,
                          double radius, nb::handle radii_or_none, int method, bool check_finite, int threads, nb::handle theta,
@@ -160,6 +165,7 @@ nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t ax
             each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
                 const View view = problems.at(i);
                 const Solution& solution = solutions[static_cast<std::size_t>(i)];
+                if (view.out == nullptr) return;
                 if (!solution.interior)
                     apply(view, solution.mu.data(), helpers);
                 else if (view.in != view.out)
@@ -199,6 +205,83 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
     });
 }
 
+// ---- the family of operators: three steps that Python puts together ------------------------------------------------
+
+// An array in the user's order of groups, read or written in the view's own.
+std::vector<double> in_view_order(const View& view, const double* values) {
+    std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
+    for (std::int64_t g = 0; g < view.groups(); ++g)
+        ordered[static_cast<std::size_t>(g)] = values[view.info + view.group.at(g).info];
+    return ordered;
+}
+void in_user_order(const View& view, const std::vector<double>& ordered, double* values) {
+    for (std::int64_t g = 0; g < view.groups(); ++g)
+        values[view.info + view.group.at(g).info] = ordered[static_cast<std::size_t>(g)];
+}
+
+int worth_threads(const View& view, int threads) { return view.size() < worth_a_team ? 1 : threads; }
+
+// One number for each group: see family/aggregate.hpp. `values` is float64, of the shape of the groups, in C order.
+void aggregate_groups(nb::handle y, int dtype, std::uint64_t axes, int kind, int threads, nb::handle values) {
+    const Buffer in(y, false), none(nb::none(), false), found(values, true);
+    const View view = Problems(in, none, dtype, axes, 0).at(0);
+    nb::gil_scoped_release unlocked;
+    Team team(worth_threads(view, threads));
+    std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
+    aggregate(view, static_cast<Aggregate>(kind), team, ordered.data());
+    in_user_order(view, ordered, found.data<double>());
+}
+
+// The threshold of each group, and with x the write that follows: see family/thresholds.hpp. Returns whether all is
+// finite, and the reads. Where it is not and check_finite is on, x is untouched.
+nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int write_kind, bool with_sign,
+                           bool tiny, bool check_finite, int threads, nb::handle radii, nb::handle taus) {
+    const Buffer in(y, false), out(x, true), each_radius(radii, false), found(taus, true);
+    const View view = Problems(in, out, dtype, axes, 0).at(0);
+    ThresholdResult result;
+    {
+        nb::gil_scoped_release unlocked;
+        Team team(worth_threads(view, threads));
+        const std::vector<double> ordered = in_view_order(view, each_radius.data<double>());
+        std::vector<double> solved(ordered.size());
+        const WriteOrder order{static_cast<Write>(write_kind), tiny, !check_finite};
+        result = with_sign ? Thresholds<true>(view, ordered.data(), order, team, solved.data()).solve()
+                           : Thresholds<false>(view, ordered.data(), order, team, solved.data()).solve();
+        in_user_order(view, solved, found.data<double>());
+    }
+    return nb::make_tuple(result.finite, result.reads);
+}
+
+// Writes x from y and one number for each group: see family/write.hpp.
+void write_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int kind, bool tiny, int threads,
+                  nb::handle parameters) {
+    const Buffer in(y, false), out(x, true), given(parameters, false);
+    const View view = Problems(in, out, dtype, axes, 0).at(0);
+    nb::gil_scoped_release unlocked;
+    Team team(worth_threads(view, threads));
+    write(view, static_cast<Write>(kind), in_view_order(view, given.data<double>()).data(), tiny, team);
+}
+
+// Weighted thresholds of the rows of contiguous matrices; `weights` is float64. Returns whether all is finite.
+bool weighted_thresholds(nb::handle y, nb::handle x, nb::handle weights, int dtype, bool check_finite, nb::handle radii,
+                         nb::handle taus) {
+    const Buffer in(y, false), out(x, true), w(weights, false), each_radius(radii, false), found(taus, true);
+    const std::int64_t m = in.extent(0), n = in.extent(1);
+    View view, weight_view;
+    view.dtype = static_cast<Dtype>(dtype);
+    view.in = in.data<const void>(), weight_view.in = w.data<const void>(), view.out = out.data();
+    for (View* each : {&view, &weight_view}) each->group.push({m, {n, n, 1}}), each->member.push({n, {1, 1, 0}});
+    nb::gil_scoped_release unlocked;
+    bool finite = true;
+    for (std::int64_t g = 0; g < m; ++g) {
+        double& tau = found.data<double>()[g];
+        tau = weighted_threshold(view, weight_view, g, each_radius.data<double>()[g]);
+        finite = finite && !std::isnan(tau);
+    }
+    if (finite || !check_finite) write_weighted(view, weight_view, found.data<double>());
+    return finite;
+}
+
 std::vector<std::string> available_instruction_sets() {
     std::vector<std::string> names;
     for (const char* const* name = instruction_sets(); *name != nullptr; ++name) names.emplace_back(*name);
@@ -209,11 +292,20 @@ std::vector<std::string> available_instruction_sets() {
 
 NB_MODULE(_core, module) {
     instruction_set();  // chosen, or refused, when the module is loaded
-    module.def("project_l1inf", &project_l1inf, nb::arg("y"), nb::arg("x"), nb::arg("dtype"), nb::arg("axes"),
+    module.def("project_l1inf", &project_l1inf, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
                nb::arg("batch"), nb::arg("radius"), nb::arg("radii").none(), nb::arg("method"), nb::arg("check_finite"), nb::arg("threads"),
                nb::arg("theta").none(), nb::arg("mu").none(), nb::arg("warm_theta").none(), nb::arg("warm_mu").none());
     module.def("norms", &norms, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("batch"), nb::arg("threads"),
                nb::arg("l1inf"), nb::arg("linf1"));
+    module.def("aggregate", &aggregate_groups, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("kind"),
+               nb::arg("threads"), nb::arg("values"));
+    module.def("thresholds", &threshold_groups, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
+               nb::arg("write"), nb::arg("with_sign"), nb::arg("tiny"), nb::arg("check_finite"), nb::arg("threads"),
+               nb::arg("radii"), nb::arg("taus"));
+    module.def("write", &write_groups, nb::arg("y"), nb::arg("x"), nb::arg("dtype"), nb::arg("axes"), nb::arg("kind"),
+               nb::arg("tiny"), nb::arg("threads"), nb::arg("parameters"));
+    module.def("weighted_thresholds", &weighted_thresholds, nb::arg("y"), nb::arg("x"), nb::arg("weights"),
+               nb::arg("dtype"), nb::arg("check_finite"), nb::arg("radii"), nb::arg("taus"));
     module.def("instruction_set", [] { return std::string(instruction_set().name); });
     module.def("instruction_sets", &available_instruction_sets);
 }

@@ -9,7 +9,12 @@ namespace normball {
 // members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
-// except in row_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
+// except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
+// The arrays of lines.hpp, one entry for each line.
+struct LineArrays {
+    const double *sum, *mean, *weight, *below, *above;
+};
+
 template <class T>
 struct Kernels {
     std::int64_t lanes;  // elements to a register
@@ -17,35 +22,82 @@ struct Kernels {
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
     void (*row_stats)(const T* y, std::int64_t n, std::int64_t stride, std::int64_t count, double* sums,
                       double* peaks);
-    // Adds the sum and the number of the magnitudes above t.
-    void (*row_above)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k);
-    // The same, and moves `below` up to the greatest magnitude that is not above t, `above` down to the least that is.
-    void (*row_gap)(const T* y, std::int64_t n, T t, double* s, std::int64_t* k, T* below, T* above);
-    // Adds the sum and the number of the magnitudes above hi, and lists those in (lo, hi]; returns how many. `found` takes n + lane_limit.
-    std::int64_t (*row_collect)(const T* y, std::int64_t n, T lo, T hi, T* found, double* s, std::int64_t* k);
+    // For each of `count` rows: adds the sum and the number of the magnitudes above t. Good to find a cap by: sums of
+    // float are not exact.
+    void (*rows_above)(const T* const* y, std::int64_t n, std::int64_t count, const T* t, double* s, T* k);
+    // The same, with exact sums, and moves `below` up to the greatest magnitude that is not above t, `above` down to the
+    // least that is. Counts are in T, here and for strips: exact for fewer than 2^24 members.
+    void (*rows_gap)(const T* const* y, std::int64_t n, std::int64_t count, const T* t, double* s, T* k, T* below,
+                     T* above);
     // x = clamp(y, -cap, cap); a cap of 0 fills with zeros and does not read y.
     void (*row_clip)(const T* y, T* x, std::int64_t n, T cap, bool stream);
 
     // Adds to the sums, and raises the peaks, of every group of the strip.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks);
-    // What row_gap does, for as many neighbouring groups as there are lanes, or fewer: arrays of lane_limit, one entry
-    // for each group, hold the thresholds and receive the rest. Counts are in T: exact for fewer than 2^24 members.
-    void (*lane_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t lanes, const T* t, double* s, T* k,
-                     T* below, T* above);
-    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
-    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
-                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
-    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y.
-    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse);
+    // What rows_above and rows_gap do, for `count` registers of neighbouring groups that begin at the columns `at`: lane
+    // i of register p has the entries p * lanes + i of the arrays. A strip narrower than a register has just one.
+    void (*strip_above)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
+                        std::int64_t count, const T* t, double* s, T* k);
+    void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
+                      std::int64_t count, const T* t, double* s, T* k, T* below, T* above);
+    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y, and asks
+    // for what will be read `ahead` elements on.
+    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse,
+                       std::int64_t ahead);
+
+    // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
+    // sign turned; `share` is 1 / n.
+    void (*two_lines)(const double* sums, const double* peaks, std::int64_t count, double theta, double share,
+                      double* value, double* slope);
+    // Lists the lines of groups that are non-zero at theta which do not hold there, and those with weight 0 of groups that
+    // are non-zero at `from`. Returns how many.
+    std::int64_t (*stale_lines)(const LineArrays& lines, std::int64_t count, double theta, double from,
+                                std::size_t* found);
+    // Sums of the means and the weights of the lines of groups that are non-zero at theta, and the number of these.
+    void (*line_totals)(const LineArrays& lines, std::int64_t count, double theta, double* mean, double* weight,
+                        double* active);
+    // From sums s and numbers k of the members above t, a better guess of the caps at theta and the weights 1 / k that go
+    // with it. `open` is 0 where the step was at most the part `close` of the cap. last_t and last_e carry what one step
+    // has learned to the next.
+    void (*rough_step)(std::int64_t count, const T* t, const double* s, const T* k, double theta, bool first,
+                       double close, double* cap, double* last_t, double* last_e, double* weight, double* open);
 };
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements
+
+// What the rest of the family of operators needs. Sums are in double; those of doubles are right to a unit or two in the
+// last place. Where there is a choice of two, the second is for squares, or for values with their signs in place of magnitudes.
+template <class T>
+struct FamilyKernels {
+    // Sum of the magnitudes, or of the squares.
+    double (*row_total[2])(const T* y, std::int64_t n);
+    // The same for each group of a strip, added to `sums`, and to `errors` what rounding takes; both padded.
+    void (*strip_total[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums,
+                           double* errors);
+    // Lists the values above t, returns how many, and adds by how much they exceed it. `found` takes n + lane_limit, and
+    // may be y.
+    std::int64_t (*row_filter[2])(const T* y, std::int64_t n, T t, T* found, double* excess);
+    // Lists the values in (lo, hi] and returns how many; adds the number of those above hi and by how much they exceed
+    // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
+    std::int64_t (*row_window[2])(const T* y, std::int64_t n, T lo, T hi, T* found, double* excess, std::int64_t* above,
+                                  double* total);
+    // x = y shrunk towards zero by p, shifted down by p but not below zero, scaled by p or clipped to p: where
+    // p = high + low, of which low is what T cannot hold.
+    void (*row_map[4])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
+    // The same for one row of members, with a parameter for each group.
+    void (*strip_map[4])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
+    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
+                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
+};
 inline constexpr std::int64_t gather_limit = 256;
 
 struct InstructionSet {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
+    FamilyKernels<float> family_f32;
+    FamilyKernels<double> family_f64;
 };
 
 // The best set that this machine has, or the one that the environment variable NORMBALL_ISA names; throws
@@ -61,6 +113,14 @@ const Kernels<T>& kernels() {
         return instruction_set().f32;
     else
         return instruction_set().f64;
+}
+
+template <class T>
+const FamilyKernels<T>& family_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().family_f32;
+    else
+        return instruction_set().family_f64;
 }
 
 }  // namespace normball

@@ -13,6 +13,13 @@
 
 namespace normball {
 
+// The largest T below x, for x > 0.
+template <class T>
+T just_below(T x) {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(double), std::uint64_t, std::uint32_t>;
+    return std::bit_cast<T>(std::bit_cast<Bits>(x) - 1);
+}
+
 // The largest T that is not above x, for x >= 0. A magnitude y of type T is above x exactly when it is above this.
 template <class T>
 T round_down(double x) {
@@ -21,7 +28,7 @@ T round_down(double x) {
     } else {
         if (x >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
         const T near = static_cast<T>(x);
-        return static_cast<double>(near) > x ? std::nextafter(near, T(0)) : near;
+        return static_cast<double>(near) > x ? just_below(near) : near;
     }
 }
 
@@ -42,13 +49,6 @@ inline double round_down(double x, Dtype dtype) {
         case Dtype::c64: return static_cast<double>(round_down<float>(x));
         default: return x;
     }
-}
-
-// The largest T below x, for x > 0.
-template <class T>
-T just_below(T x) {
-    using Bits = std::conditional_t<sizeof(T) == sizeof(double), std::uint64_t, std::uint32_t>;
-    return std::bit_cast<T>(std::bit_cast<Bits>(x) - 1);
 }
 
 // Sum with the rounding errors carried along (Knuth's two-sum): exact to the last bit or two for terms of one sign. In

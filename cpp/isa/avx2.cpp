@@ -1,6 +1,9 @@
 #define NORMBALL_ISA avx2
-#include "isa/kernels.hpp"
+#include "isa/kernels_family.hpp"
 
 namespace normball {
-InstructionSet make_avx2() { return {"avx2", avx2::table<float>(), avx2::table<double>()}; }
+InstructionSet make_avx2() {
+    return {"avx2", avx2::table<float>(), avx2::table<double>(), avx2::family_table<float>(),
+            avx2::family_table<double>()};
+}
 }  // namespace normball

@@ -1,6 +1,9 @@
 #define NORMBALL_ISA avx512
-#include "isa/kernels.hpp"
+#include "isa/kernels_family.hpp"
 
 namespace normball {
-InstructionSet make_avx512() { return {"avx512", avx512::table<float>(), avx512::table<double>()}; }
+InstructionSet make_avx512() {
+    return {"avx512", avx512::table<float>(), avx512::table<double>(), avx512::family_table<float>(),
+            avx512::family_table<double>()};
+}
 }  // namespace normball

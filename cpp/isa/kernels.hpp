@@ -6,11 +6,10 @@
 #pragma once
 
 #include "dispatch.hpp"
+#include "isa/kernels_lines.hpp"
 #include "isa/simd.hpp"
 
 namespace normball::NORMBALL_ISA {
-
-using Index = std::int64_t;
 
 inline int popcount(unsigned bits) { return __builtin_popcount(bits); }
 
@@ -50,86 +49,140 @@ struct Folded {
     }
 };
 
+// One number for each of as many rows as there are lanes: combines the lanes of every register of the square. Halves of
+// pairs of registers are laid side by side and combined, until one register is left.
+template <class T, class Combine>
+typename Lanes<T>::Reg across(typename Lanes<T>::Reg* square, Combine combine) {
+    using L = Lanes<T>;
+    for (int half = L::width / 2; half >= 1; half /= 2)
+        for (int i = 0; i < half; ++i)
+            square[i] = combine(L::zip_low(square[i], square[i + half]), L::zip_high(square[i], square[i + half]));
+    return square[0];
+}
+
+// The totals of a block of rows, and their greatest or least elements.
+template <class T>
+struct RowBlock {
+    using L = Lanes<T>;
+    using D = Lanes<double>;
+    static constexpr Index rows = L::width;
+    typename D::Reg sum[rows];
+
+    void store_sums(double* to, Index count) {
+        for (Index i = count; i < rows; ++i) sum[i] = D::all(0);
+        for (Index i = 0; i < count; i += D::width) {
+            const auto totals = across<double>(sum + i, D::add);
+            count - i < D::width ? D::store_first(to + i, count - i, totals) : D::store(to + i, totals);
+        }
+    }
+    template <class Combine>
+    static void store(typename L::Reg (&v)[rows], T* to, Index count, Combine combine) {
+        for (Index i = count; i < rows; ++i) v[i] = L::all(0);
+        const auto found = across<T>(v, combine);
+        count < rows ? L::store_first(to, count, found) : L::store(to, found);
+    }
+};
+
 template <class T>
 void row_stats(const T* y, Index n, Index stride, Index count, double* sums, double* peaks) {
     using L = Lanes<T>;
-    for (Index g = 0; g < count; ++g, y += stride) {
-        Folded<T> s;
-        typename L::Reg peak[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
-        over_row(
-            y, n,
-            [&](typename L::Reg v, int u) __attribute__((always_inline)) {
-                s.part[u] = L::add(s.part[u], v);
-                peak[u] = L::max(v, peak[u]);
-            },
-            [&]() __attribute__((always_inline)) { s.fold(); });
-        sums[g] = s.sum.total();
-        peaks[g] = static_cast<double>(L::max_lane(L::max(L::max(peak[0], peak[1]), L::max(peak[2], peak[3]))));
+    using Block = RowBlock<T>;
+    for (Index g = 0; g < count; g += Block::rows) {
+        const Index rows = count - g < Block::rows ? count - g : Block::rows;
+        Block block;
+        typename L::Reg peak[Block::rows];
+        for (Index j = 0; j < rows; ++j, y += stride) {
+            Folded<T> s;
+            typename L::Reg top[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
+            over_row(
+                y, n,
+                [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+                    s.part[u] = L::add(s.part[u], v);
+                    top[u] = L::max(v, top[u]);
+                },
+                [&]() __attribute__((always_inline)) { s.fold(); });
+            block.sum[j] = s.sum.halves();
+            peak[j] = L::max(L::max(top[0], top[1]), L::max(top[2], top[3]));
+        }
+        block.store_sums(sums + g, rows);
+        T found[Block::rows];
+        Block::store(peak, found, rows, L::max);
+        for (Index j = 0; j < rows; ++j) peaks[g + j] = static_cast<double>(found[j]);
     }
 }
 
 template <class T>
-void row_above(const T* y, Index n, T t, double* s, Index* k) {
+void rows_above(const T* const* y, Index n, Index count, const T* t, double* s, T* k) {
     using L = Lanes<T>;
-    const auto threshold = L::all(t), one = L::all(1);
-    Folded<T> sum, count;
-    over_row(
-        y, n,
-        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
-            const auto m = L::above(v, threshold);
-            sum.part[u] = L::add_where(m, sum.part[u], v);
-            count.part[u] = L::add_where(m, count.part[u], one);
-        },
-        [&]() __attribute__((always_inline)) { sum.fold(), count.fold(); });
-    *s += sum.sum.total();
-    *k += static_cast<Index>(count.sum.total());
+    using Block = RowBlock<T>;
+    for (Index g = 0; g < count; g += Block::rows) {
+        const Index rows = count - g < Block::rows ? count - g : Block::rows;
+        Block block;
+        for (Index j = 0; j < rows; ++j) {
+            const auto threshold = L::all(t[g + j]);
+            Folded<T> sum;
+            Index number = 0;
+            over_row(
+                y[g + j], n,
+                [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+                    const auto m = L::above(v, threshold);
+                    sum.part[u] = L::add_where(m, sum.part[u], v);
+                    number += popcount(L::bits(m));
+                },
+                [&]() __attribute__((always_inline)) { sum.fold(); });
+            block.sum[j] = sum.sum.halves();
+            k[g + j] += static_cast<T>(number);
+        }
+        double found[Block::rows];
+        block.store_sums(found, rows);
+        for (Index j = 0; j < rows; ++j) s[g + j] += found[j];
+    }
 }
 
+// Sums of T take four terms before they go on in double: exact but for the rounding of three additions.
 template <class T>
-void row_gap(const T* y, Index n, T t, double* s, Index* k, T* below, T* above) {
+void rows_gap(const T* const* y, Index n, Index count, const T* t, double* s, T* k, T* below, T* above) {
     using L = Lanes<T>;
+    using Block = RowBlock<T>;
     constexpr Index W = L::width;
-    const auto threshold = L::all(t);
-    auto greatest = L::all(*below), least = L::all(*above);
-    Index count = 0;
-    Sum<T> sum;
-    // Lanes past the end read as 0: never above t, and no rival to *below, which is at least 0.
-    for (Index i = 0; i < n; i += W) {
-        const auto v = L::magnitude(n - i >= W ? L::load(y + i) : L::load_first(y + i, n - i));
-        const auto m = L::above(v, threshold);
-        sum.add_where(m, v);
-        count += popcount(L::bits(m));
-        least = L::min_where(m, least, v);
-        greatest = L::max_unless(m, greatest, v);
-    }
-    *s += sum.total();
-    *k += count;
-    *below = L::max_lane(greatest);
-    *above = L::min_lane(least);
-}
-
-template <class T>
-Index row_collect(const T* y, Index n, T lo, T hi, T* found, double* s, Index* k) {
-    using L = Lanes<T>;
-    const auto low = L::all(lo), high = L::all(hi), one = L::all(1);
-    Folded<T> sum, count;
-    Index to = 0;
-    over_row(
-        y, n,
-        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
-            const auto m = L::above(v, high);
-            sum.part[u] = L::add_where(m, sum.part[u], v);
-            count.part[u] = L::add_where(m, count.part[u], one);
-            const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
-            if (bits != 0) {
-                L::compress(found + to, bits, v);
-                to += popcount(bits);
+    for (Index g = 0; g < count; g += Block::rows) {
+        const Index rows = count - g < Block::rows ? count - g : Block::rows;
+        Block block;
+        typename L::Reg greatest[Block::rows], least[Block::rows];
+        for (Index j = 0; j < rows; ++j) {
+            const auto threshold = L::all(t[g + j]);
+            const T* row = y[g + j];
+            auto down = L::all(below[g + j]), up = L::all(above[g + j]);
+            Sum<T> sum;
+            Index number = 0;
+            const auto term = [&](typename L::Reg v, typename L::Reg part) __attribute__((always_inline)) {
+                const auto m = L::above(v, threshold);
+                number += popcount(L::bits(m));
+                up = L::min_where(m, up, v);
+                down = L::max_unless(m, down, v);
+                return L::add_where(m, part, v);
+            };
+            Index i = 0;
+            for (; i + 4 * W <= n; i += 4 * W) {
+                auto part = L::all(0);
+                for (int u = 0; u < 4; ++u) part = term(L::magnitude(L::load(row + i + u * W)), part);
+                sum.add(part);
             }
-        },
-        [&]() __attribute__((always_inline)) { sum.fold(), count.fold(); });
-    *s += sum.sum.total();
-    *k += static_cast<Index>(count.sum.total());
-    return to;
+            auto part = L::all(0);
+            for (; i + W <= n; i += W) part = term(L::magnitude(L::load(row + i)), part);
+            // Lanes past the end read as 0: never above t, and no rival to `below`, which is at least 0.
+            if (i < n) part = term(L::magnitude(L::load_first(row + i, n - i)), part);
+            sum.add(part);
+            block.sum[j] = sum.halves();
+            greatest[j] = down, least[j] = up;
+            k[g + j] += static_cast<T>(number);
+        }
+        double found[Block::rows];
+        block.store_sums(found, rows);
+        for (Index j = 0; j < rows; ++j) s[g + j] += found[j];
+        Block::store(greatest, below + g, rows, L::max);
+        Block::store(least, above + g, rows, L::min);
+    }
 }
 
 // How many elements come before the first address at which a register of x may be streamed.
@@ -155,7 +208,7 @@ void row_clip_to(const T* y, T* x, Index n, T cap) {
     constexpr Index W = L::width;
     const auto high = L::all(cap), low = L::all(-cap);
     const auto clamp = [&](typename L::Reg v) { return L::max(L::min(v, high), low); };
-    Index i = Stream ? to_alignment(x, n) : 0;
+    Index i = to_alignment(x, n);
     if (cap == T(0)) {
         const auto zero = L::all(T(0));
         for (Index h = 0; h < i; ++h) x[h] = T(0);
@@ -176,18 +229,25 @@ void row_clip(const T* y, T* x, Index n, T cap, bool stream) {
 // ---- strips -------------------------------------------------------------------------------------------------------
 
 // Registers of columns whose accumulators are held together, and the rows for which they are held: sums of T take so
-// many terms before they are folded into double. More rows at once would be more streams than the hardware prefetches.
+// many terms before they are folded into double. More rows at once would be more streams than the hardware follows; it
+// does not foresee the step to the next block either, so that one is asked for ahead.
 inline constexpr int strip_registers = 4;
 inline constexpr Index strip_rows = 8;
 
+template <class T>
+void ask_for(const T* y) {
+    __builtin_prefetch(y, 0, 2);
+}
+
 template <class T, int V, bool Partial>
-void strip_stats_block(const T* y, Index stride, Index rows, Index last, double* sums, T* peaks) {
+void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index last, double* sums, T* peaks) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     typename L::Reg sum[V], peak[V];
     for (int v = 0; v < V; ++v) sum[v] = L::all(0), peak[v] = L::load(peaks + v * W);
     for (Index i = 0; i < rows; ++i, y += stride)
         for (int v = 0; v < V; ++v) {
+            ask_for(y + ahead + v * W);
             const auto x = L::magnitude(Partial ? L::load_first(y + v * W, last) : L::load(y + v * W));
             sum[v] = L::add(sum[v], x);
             peak[v] = L::max(x, peak[v]);
@@ -205,154 +265,127 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
     constexpr Index W = Lanes<T>::width, V = strip_registers;
     for (Index r = 0; r < n; r += strip_rows) {
         const Index rows = n - r < strip_rows ? n - r : strip_rows;
+        const Index ahead = n - r >= 2 * strip_rows ? strip_rows * stride : 0;
         const T* block = y + r * stride;
         Index c = 0;
         for (; c + V * W <= width; c += V * W)
-            strip_stats_block<T, V, false>(block + c, stride, rows, W, sums + c, peaks + c);
+            strip_stats_block<T, V, false>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
         for (; c + W <= width; c += W)
-            strip_stats_block<T, 1, false>(block + c, stride, rows, W, sums + c, peaks + c);
-        if (c < width) strip_stats_block<T, 1, true>(block + c, stride, rows, width - c, sums + c, peaks + c);
+            strip_stats_block<T, 1, false>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
+        if (c < width) strip_stats_block<T, 1, true>(block + c, stride, rows, ahead, width - c, sums + c, peaks + c);
     }
 }
 
-// Two rows at a time, so that an addition need not wait for the one before.
+// Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers.
+template <class T, class Body>
+[[gnu::always_inline]] inline void over_blocks(const T* y, Index stride, Index n, const Index* at, Index count, Body body) {
+    for (Index r = 0; r < n; r += strip_rows) {
+        const Index rows = n - r < strip_rows ? n - r : strip_rows;
+        const Index ahead = n - r >= 2 * strip_rows ? strip_rows * stride : 0;
+        for (Index p = 0; p < count; ++p) body(y + r * stride + at[p], rows, ahead, p * Lanes<T>::width);
+    }
+}
+
 template <class T, bool Partial>
-void lane_gap_of(const T* y, Index stride, Index n, Index lanes, const T* t, double* s, T* k, T* below, T* above) {
+void strip_above_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
+                    T* k) {
     using L = Lanes<T>;
-    const auto one = L::all(1), threshold = L::load(t);
-    auto greatest = L::load(below), least = L::load(above);
-    typename L::Reg count[2] = {L::load(k), L::all(0)};
-    Sum<T> sum[2] = {Sum<T>::load(s), {}};
-    const auto step = [&](const T* row, Sum<T>& total, typename L::Reg& number) __attribute__((always_inline)) {
-        const auto v = L::magnitude(Partial ? L::load_first(row, lanes) : L::load(row));
-        const auto m = L::above(v, threshold);
-        total.add_where(m, v);
-        number = L::add_where(m, number, one);
-        least = L::min_where(m, least, v);
-        greatest = L::max_unless(m, greatest, v);
-    };
-    Index i = 0;
-    for (; i + 2 <= n; i += 2, y += 2 * stride) step(y, sum[0], count[0]), step(y + stride, sum[1], count[1]);
-    if (i < n) step(y, sum[0], count[0]);
-    sum[0].add(sum[1]);
-    sum[0].store(s);
-    L::store(k, L::add(count[0], count[1]));
-    L::store(below, greatest), L::store(above, least);
+    const auto one = L::all(1);
+    over_blocks(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+        const auto threshold = L::load(t + lane);
+        auto sum = L::all(0), number = L::load(k + lane);
+        for (Index i = 0; i < rows; ++i, row += stride) {
+            ask_for(row + ahead);
+            const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
+            const auto m = L::above(v, threshold);
+            sum = L::add_where(m, sum, v);
+            number = L::add_where(m, number, one);
+        }
+        auto total = Sum<T>::load(s + lane);
+        total.add(sum);
+        total.store(s + lane);
+        L::store(k + lane, number);
+    });
 }
 
 template <class T>
-void lane_gap(const T* y, Index stride, Index n, Index lanes, const T* t, double* s, T* k, T* below, T* above) {
-    if (lanes < Lanes<T>::width)
-        lane_gap_of<T, true>(y, stride, n, lanes, t, s, k, below, above);
+void strip_above(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
+                 T* k) {
+    if (width < Lanes<T>::width)
+        strip_above_of<T, true>(y, stride, n, width, at, count, t, s, k);
     else
-        lane_gap_of<T, false>(y, stride, n, lanes, t, s, k, below, above);
+        strip_above_of<T, false>(y, stride, n, width, at, count, t, s, k);
 }
 
-// Rounds of perfect shuffles turn the rows of a square of registers into its columns.
-template <class T>
-void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
+template <class T, bool Partial>
+void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
+                  T* k, T* below, T* above) {
     using L = Lanes<T>;
-    constexpr int W = L::width;
-    for (int round = 1; round < W; round *= 2) {
-        typename L::Reg next[W];
-        for (int i = 0; i < W / 2; ++i) {
-            next[2 * i] = L::zip_low(square[i], square[i + W / 2]);
-            next[2 * i + 1] = L::zip_high(square[i], square[i + W / 2]);
+    const auto one = L::all(1);
+    over_blocks(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+        const auto threshold = L::load(t + lane);
+        auto number = L::load(k + lane), greatest = L::load(below + lane), least = L::load(above + lane);
+        auto total = Sum<T>::load(s + lane);
+        for (Index i = 0; i < rows;) {
+            auto part = L::all(0);
+            for (const Index end = rows - i < 4 ? rows : i + 4; i < end; ++i, row += stride) {
+                ask_for(row + ahead);
+                const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
+                const auto m = L::above(v, threshold);
+                part = L::add_where(m, part, v);
+                number = L::add_where(m, number, one);
+                least = L::min_where(m, least, v);
+                greatest = L::max_unless(m, greatest, v);
+            }
+            total.add(part);
         }
-        for (int i = 0; i < W; ++i) square[i] = next[i];
-    }
+        total.store(s + lane);
+        L::store(k + lane, number), L::store(below + lane, greatest), L::store(above + lane, least);
+    });
 }
 
-// Some columns of one register: which, and where they go.
-struct Piece {
-    Index base, to;
-    unsigned bits;
-};
-inline constexpr Index tile_stride = gather_limit + lane_limit;
-
-// Side by side into the tile, row by row.
 template <class T>
-void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
-                  T* tile) {
-    using L = Lanes<T>;
-    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
-        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
-        for (Index p = 0; p < number; ++p) {
-            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
-            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
-            L::compress(tile + pieces[p].to, pieces[p].bits, v);
-        }
-    }
-}
-
-// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
-template <class T>
-void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
-                  Index row_stride) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    Piece pieces[gather_limit];
-    Index number = 0;
-    for (Index j = 0; j < count; ++j) {
-        // The last register of the strip may begin early, so as not to read past its end.
-        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
-        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
-        pieces[number - 1].bits |= 1u << (columns[j] - base);
-    }
-    alignas(64) T tile[W * tile_stride];
-    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
-    for (Index r = 0; r < n; r += W) {
-        const Index height = n - r < W ? n - r : W;
-        const T* block = y + r * stride;
-        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
-        for (Index j = 0; j < count; j += W) {
-            typename L::Reg square[W];
-            if (whole && height == W)
-                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
-            else
-                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
-            transpose<T>(square);
-            const Index wanted = count - j < W ? count - j : W;
-            T* to = rows + j * row_stride + r;
-            if (height == W)  // a masked store is slow even when it masks nothing
-                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
-            else
-                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
-        }
-    }
+void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s, T* k,
+               T* below, T* above) {
+    if (width < Lanes<T>::width)
+        strip_gap_of<T, true>(y, stride, n, width, at, count, t, s, k, below, above);
+    else
+        strip_gap_of<T, false>(y, stride, n, width, at, count, t, s, k, below, above);
 }
 
 template <class T, bool Stream, bool Sparse>
-void strip_clip_to(const T* y, T* x, Index width, const T* caps) {
+void strip_clip_to(const T* y, T* x, Index width, const T* caps, Index ahead) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     const auto zero = L::all(T(0));
     const auto clamp = [&](typename L::Reg v, typename L::Reg high) { return L::max(L::min(v, high), L::minus(high)); };
-    Index i = Stream ? to_alignment(x, width) : 0;
+    Index i = to_alignment(x, width);
     if (i > 0) L::store_first(x, i, clamp(L::load_first(y, i), L::load_first(caps, i)));
     for (; i + W <= width; i += W) {
         const auto high = L::load(caps + i);
-        if (Sparse && L::bits(L::above(high, zero)) == 0)  // a whole register of zero groups: y need not be read
+        if (Sparse && L::bits(L::above(high, zero)) == 0) {  // a whole register of zero groups: y need not be read
             put<T, Stream>(x + i, zero);
-        else
+        } else {
+            if (Sparse) ask_for(y + i + ahead);
             put<T, Stream>(x + i, clamp(L::load(y + i), high));
+        }
     }
     const Index rest = width - i;
     if (rest > 0) L::store_first(x + i, rest, clamp(L::load_first(y + i, rest), L::load_first(caps + i, rest)));
 }
 
 template <class T>
-void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream, bool sparse) {
-    if (stream)
-        sparse ? strip_clip_to<T, true, true>(y, x, width, caps) : strip_clip_to<T, true, false>(y, x, width, caps);
-    else
-        sparse ? strip_clip_to<T, false, true>(y, x, width, caps) : strip_clip_to<T, false, false>(y, x, width, caps);
+void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream, bool sparse, Index ahead) {
+    if (stream && sparse) return strip_clip_to<T, true, true>(y, x, width, caps, ahead);
+    if (stream) return strip_clip_to<T, true, false>(y, x, width, caps, ahead);
+    if (sparse) return strip_clip_to<T, false, true>(y, x, width, caps, ahead);
+    strip_clip_to<T, false, false>(y, x, width, caps, ahead);
 }
 
 template <class T>
 Kernels<T> table() {
-    return {Lanes<T>::width, row_stats<T>,   row_above<T>, row_gap<T>,      row_collect<T>,
-            row_clip<T>,     strip_stats<T>, lane_gap<T>,  strip_gather<T>, strip_clip<T>};
+    return {Lanes<T>::width, row_stats<T>, rows_above<T>, rows_gap<T>, row_clip<T>, strip_stats<T>, strip_above<T>,
+            strip_gap<T>, strip_clip<T>, two_lines, stale_lines, line_totals, rough_step<T>};
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -105,7 +105,8 @@ struct Sum<double> {
     void add(__m512d v) { a = _mm512_add_pd(a, v); }
     void add_where(__mmask8 m, __m512d v) { a = _mm512_mask_add_pd(a, m, a, v); }
     void add(const Sum& other) { a = _mm512_add_pd(a, other.a); }
-    double total() const { return _mm512_reduce_add_pd(a); }
+    __m512d halves() const { return a; }
+    double total() const { return _mm512_reduce_add_pd(halves()); }
 };
 
 template <>
@@ -120,7 +121,8 @@ struct Sum<float> {
     }
     void add_where(__mmask16 m, __m512 v) { add(_mm512_maskz_mov_ps(m, v)); }
     void add(const Sum& other) { a = _mm512_add_pd(a, other.a), b = _mm512_add_pd(b, other.b); }
-    double total() const { return _mm512_reduce_add_pd(_mm512_add_pd(a, b)); }
+    __m512d halves() const { return _mm512_add_pd(a, b); }
+    double total() const { return _mm512_reduce_add_pd(halves()); }
 };
 
 #elif defined(__AVX2__)
@@ -241,6 +243,7 @@ struct Sum<double> {
     void add(__m256d v) { a = _mm256_add_pd(a, v); }
     void add_where(__m256d m, __m256d v) { a = _mm256_add_pd(a, _mm256_and_pd(m, v)); }
     void add(const Sum& other) { a = _mm256_add_pd(a, other.a); }
+    __m256d halves() const { return a; }
     double total() const {
         const __m128d h = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
         return _mm_cvtsd_f64(_mm_add_sd(h, _mm_unpackhi_pd(h, h)));
@@ -258,7 +261,8 @@ struct Sum<float> {
     }
     void add_where(__m256 m, __m256 v) { add(_mm256_and_ps(m, v)); }
     void add(const Sum& other) { a = _mm256_add_pd(a, other.a), b = _mm256_add_pd(b, other.b); }
-    double total() const { return Sum<double>{_mm256_add_pd(a, b)}.total(); }
+    __m256d halves() const { return _mm256_add_pd(a, b); }
+    double total() const { return Sum<double>{halves()}.total(); }
 };
 
 #else  // 128-bit vectors of GCC and Clang: SSE2 on x86-64, NEON on AArch64
@@ -364,6 +368,7 @@ struct Sum<double> {
     void add(Reg v) { a += v; }
     void add_where(Lanes<double>::Mask m, Reg v) { a += Lanes<double>::where(m, v, Reg{}); }
     void add(const Sum& other) { a += other.a; }
+    Reg halves() const { return a; }
     double total() const { return a[0] + a[1]; }
 };
 
@@ -379,7 +384,8 @@ struct Sum<float> {
     }
     void add_where(Lanes<float>::Mask m, Reg v) { add(Lanes<float>::where(m, v, Reg{})); }
     void add(const Sum& other) { a += other.a, b += other.b; }
-    double total() const { return (a[0] + a[1]) + (b[0] + b[1]); }
+    Lanes<double>::Reg halves() const { return a + b; }
+    double total() const { return Sum<double>{halves()}.total(); }
 };
 
 #endif

@@ -37,7 +37,8 @@ inline void finish(double radius, double scale, Dtype dtype, Solution& solution)
     };
     std::vector<double> rounded(mu.size());
     for (double shrink = 0x1p-53;; shrink *= 2.0) {
-        for (std::size_t g = 0; g < mu.size(); ++g) rounded[g] = round_down(unscaled(mu[g]), dtype);
+        for (std::size_t g = 0; g < mu.size(); ++g)
+            rounded[g] = round_down(scale == 1.0 ? mu[g] : unscaled(mu[g]), dtype);
         if (!(careful_sum(rounded) > radius)) break;
         for (double& cap : mu) cap *= 1.0 - shrink;
     }

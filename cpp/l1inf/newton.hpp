@@ -1,4 +1,4 @@
-// The default method: a monotone Newton iteration on theta, fed by at most one read of the matrix in the usual case.
+// The default method: a monotone Newton iteration on theta.
 //
 // For any k members of a group with sum s, the line (s - theta) / k never exceeds the group's cap mu(theta); for the k
 // members above the cap it equals it. So g(theta) = sum of the caps is convex, decreasing and piecewise linear, lines
@@ -6,25 +6,25 @@
 // re-evaluates the lines at the caps they give and solves again, until no line changes: exact, no sort, no tolerance.
 //
 // What makes it cheap: one read gives the sums and peaks of all the groups, and so two lines for each. The root of those
-// already shows nearly all the groups that are zero, which are never read again. The others are read once more, and
-// while a group is in the cache, its cap is found and the few members around the cap are kept; all further steps run on
-// those. Where most groups are non-zero, the two lines say little of theta, and it is estimated first on a sample of the
-// groups, with its standard error. An estimate that was off costs another read of the groups concerned, and nothing
-// else: every line is valid wherever it was evaluated.
+// already shows nearly all the groups that are zero, which are never read again. Where most groups are non-zero, the two
+// lines say little of theta, and it is estimated first on a sample of the groups. A line comes with the gap between two
+// members in which it holds, so a group is read again only when its cap leaves the gap: after the estimate, two reads
+// settle nearly all of them. An estimate that was off costs another read of the groups concerned, and nothing else:
+// every line is valid wherever it was evaluated.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <numeric>
+#include <span>
 #include <vector>
 
 #include "parallel.hpp"
 #include "rounding.hpp"
+#include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
-#include "l1inf/records.hpp"
-#include "l1inf/run_reader.hpp"
+#include "l1inf/settle.hpp"
 
 namespace normball {
 
@@ -47,9 +47,6 @@ inline Outcome classify(const std::vector<double>& sums, const std::vector<doubl
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
-template <class T>
-inline constexpr double rounding_of = static_cast<double>(std::numeric_limits<T>::epsilon());
-
 inline Solution interior_solution(std::vector<double> peaks) {
     Solution solution;
     solution.interior = true;
@@ -59,71 +56,183 @@ inline Solution interior_solution(std::vector<double> peaks) {
     return solution;
 }
 
+// Finds theta for the lines of a reader's groups.
+template <class Reader>
+class Search {
+public:
+    using T = typename Reader::T;
+
+    Search(const Reader& reader, Lines<T>& lines, double radius, Team& team)
+        : reader_(reader), lines_(lines), radius_(radius), team_(team) {}
+
+    // `floor` is a lower bound of theta*, which lies below the largest sum, however rounding has it: some group is never
+    // dropped.
+    double run(Aim aim, double floor) {
+        const double ceiling = std::nextafter(*std::max_element(lines_.sum.begin(), lines_.sum.end()), 0.0);
+        aim.theta = std::min(aim.theta, ceiling);
+        double active = -1.0;  // the lines that theta is the root of
+        // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
+        double highest = -infinity;
+        int idle = 0, rough_rounds = 6;
+        Extrapolation guide;
+        // A Newton step on exact lines lands left of theta* from anywhere; an estimate, or a step on rough lines, may not.
+        bool exact = false;
+        for (bool bound = aim.theta <= floor;; bound = exact) {
+            const double theta = aim.theta;
+            const bool news = refresh(aim, bound ? theta : std::max(theta - aim.spread, floor));
+            const auto totals = lines_.totals(theta);
+            if (!news && exact && totals.active == active) return theta;  // the root of these very lines
+            active = totals.active;
+            const double height = totals.mean - theta * totals.weight;
+            double root = totals.active > 0.0 ? (totals.mean - radius_) / totals.weight : 0.0;
+            if (aim.rough && height > 0.0) root = guide.step(theta, height, height / totals.weight, radius_);
+            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
+            const double next = std::min(std::max(root, bound ? theta : floor), ceiling);
+            if (next != theta || aim.rough) {
+                highest = -infinity, idle = 0;
+            } else if (height > highest) {
+                highest = height;
+            } else if (++idle > 8) {
+                return theta;
+            }
+            exact = !aim.rough;
+            aim.rough = aim.rough && --rough_rounds > 0 && std::fabs(next - theta) > near * next;
+            aim.theta = next;
+        }
+    }
+
+    double reads() const { return reads_; }  // elements fetched from memory
+
+private:
+    static constexpr double near = 0.05;  // a step of theta that leaves many lines in their gaps
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+
+    // Reads the lines that do not hold at aim.theta, and those not yet read of the groups non-zero at `from`. Returns
+    // whether any is news.
+    bool refresh(const Aim& aim, double from) {
+        const std::vector<std::size_t> stale = lines_.stale(aim.theta, from);
+        reads_ += static_cast<double>(stale.size()) * static_cast<double>(reader_.members());
+        std::vector<std::span<const std::size_t>> jobs;
+        for (std::size_t begin = 0, end; begin < stale.size(); begin = end) {
+            const std::int64_t last = reader_.chunk_end(lines_.place(stale[begin]));
+            for (end = begin + 1; end < stale.size() && lines_.place(stale[end]) < last;) ++end;
+            jobs.emplace_back(stale.data() + begin, end - begin);
+        }
+        std::vector<char> news(jobs.size());
+        team_.run(std::ssize(jobs), [&](std::int64_t j) {
+            const auto job = static_cast<std::size_t>(j);
+            news[job] = reader_.refresh(lines_, jobs[job], aim);
+        });
+        return std::find(news.begin(), news.end(), true) != news.end();
+    }
+
+    const Reader& reader_;
+    Lines<T>& lines_;
+    double radius_;
+    Team& team_;
+    double reads_ = 0.0;
+};
+
 template <class Reader>
 class Newton {
 public:
     using T = typename Reader::T;
 
-    Newton(const Reader& reader, double radius, Team& team)
-        : reader_(reader), radius_(radius), team_(team), chunks_(static_cast<std::size_t>(reader.chunks())) {}
+    Newton(const Reader& reader, double radius, Team& team) : reader_(reader), radius_(radius), team_(team) {}
 
     // Fills `solution` unless the outcome is `out_of_range`. The warm start, theta and a cap for each group, may hold any
     // numbers at all.
     Outcome solve(const Solution* warm_start, bool may_sample, Solution& solution) {
-        sums_.resize(static_cast<std::size_t>(reader_.groups()));
-        peaks_.resize(static_cast<std::size_t>(reader_.groups()));
-        team_.run(reader_.chunks(), [&](std::int64_t c) { reader_.stats(c, sums_.data(), peaks_.data()); });
+        const auto groups = static_cast<std::size_t>(reader_.groups());
+        std::vector<double> sums(groups), peaks(groups);
+        reader_.stats(team_, sums.data(), peaks.data());
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
-        const Outcome outcome = classify(sums_, peaks_, radius_, largest);
-        if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks_));
+        const Outcome outcome = classify(sums, peaks, radius_, largest);
+        if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
         if (outcome != Outcome::projected) return outcome;
-        find_theta(first_aim(warm_start, may_sample));
-        report(solution);
+
+        const double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
+        Lines<T> lines(sums, peaks, floor);
+        const bool few = 4 * std::ssize(lines.group) <= reader_.groups();
+        const Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        double reads = static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members());
+        const auto search = [&](const auto& reader) {
+            Search found(reader, lines, radius_, team_);
+            solution.theta = found.run(aim, floor);
+            return found.reads();
+        };
+        if (Reader::gathers && few) {
+            const std::int64_t count = std::ssize(lines.group);
+            const Scratch<T> copy(reader_.room_for(count));
+            const View view = reader_.gather(lines.group, copy.get());
+            lines.gathered = true;
+            reads += static_cast<double>(count) * static_cast<double>(reader_.members());
+            search(typename Reader::Gathered(view));
+        } else {
+            reads += search(reader_);
+        }
+        report(lines, solution);
+        solution.reads = reads / (static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members()));
         return outcome;
     }
 
 private:
-    static constexpr double infinity = std::numeric_limits<double>::infinity();
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
 
-    // Where to begin: at theta of the last call if it can be true; else at an estimate, where the bound of the two lines
-    // leaves many groups; else at that bound.
-    Aim first_aim(const Solution* warm_start, bool may_sample) {
-        floor_ = two_line_bound();
-        Aim aim{floor_};
+    // Where to begin: at theta of the last call if it can be true; else at an estimate, where many groups are left; else
+    // at the bound.
+    Aim first_aim(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
+                  const std::vector<double>& peaks, double floor) const {
+        Aim aim{floor};
         aim.share = 1.0 / static_cast<double>(reader_.members());
+        aim.rough = warm_start == nullptr;
         if (warm_start != nullptr) aim.caps = warm_start->mu.data();
-        const auto active = std::count_if(sums_.begin(), sums_.end(), [this](double sum) { return sum > floor_; });
-        if (warm_start != nullptr && warm_start->theta > floor_ && std::isfinite(warm_start->theta))
+        if (warm_start != nullptr && warm_start->theta > floor && std::isfinite(warm_start->theta))
             aim.theta = warm_start->theta;
-        else if (may_sample && reader_.groups() >= fewest_to_sample && 4 * active > reader_.groups())
-            sample(aim);
+        else if (may_sample && reader_.groups() >= fewest_to_sample)
+            sample(sums, peaks, aim);
         return aim;
     }
 
-    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The
-    // standard error of theta is that of the mean cap over the mean slope.
-    void sample(Aim& aim) {
-        const std::int64_t m = reader_.groups(), n = reader_.members();
-        const std::int64_t step = Reader::cluster;
+    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. Where the
+    // two lines of the sample are not a fair share of those of all the groups, neither will be the caps, and the share is
+    // corrected by as much. The standard error of theta is that of the mean cap over the mean slope.
+    void sample(const std::vector<double>& sums, const std::vector<double>& peaks, Aim& aim) const {
+        const std::int64_t m = reader_.groups(), step = Reader::cluster;
         const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
         for (std::int64_t i = 0; i < clusters; ++i)
             for (std::int64_t g = (2 * i + 1) * m / (2 * clusters), j = 0; j < step && g + j < m; ++j)
                 which.push_back(g + j);
-        const auto count = static_cast<std::int64_t>(which.size());
-        const Scratch<T> data(count * apart(n));
-        reader_.copy(which, data.get(), apart(n));
+        const std::int64_t count = std::ssize(which);
+        const Scratch<T> copy(reader_.room_for(count));
+        const View view = reader_.gather(which, copy.get());
+        const typename Reader::Gathered gathered(view);
+        std::vector<double> some_sums, some_peaks;
+        for (const std::int64_t g : which)
+            some_sums.push_back(sums[static_cast<std::size_t>(g)]), some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
 
-        View view;
-        view.in = data.get();
-        view.group.push({count, {apart(n), 0, 0}});
-        view.member.push({n, {1, 0, 0}});
+        const double share = static_cast<double>(count) / static_cast<double>(m);
         Team alone(1);
-        const RunReader<T, false> rows(view);
-        Newton<RunReader<T, false>> newton(rows, radius_ * static_cast<double>(count) / static_cast<double>(m), alone);
         Solution found;
-        if (newton.solve(nullptr, false, found) != Outcome::projected || found.theta <= aim.theta) return;
+        double goal = share * radius_;
+        for (bool corrected = false;; corrected = true) {
+            const Solution before = std::move(found);
+            Newton<typename Reader::Gathered> newton(gathered, goal, alone);
+            const Outcome outcome = newton.solve(corrected ? &before : nullptr, false, found);
+            if (outcome != Outcome::projected) return;
+            if (corrected) break;
+            const double theta = std::max(found.theta, aim.theta);
+            const auto lines_at = [&](const std::vector<double>& s, const std::vector<double>& p) {
+                double value = 0.0, slope = 0.0;
+                kernels<T>().two_lines(s.data(), p.data(), std::ssize(s), theta, aim.share, &value, &slope);
+                return value;
+            };
+            const double excess = lines_at(some_sums, some_peaks) - share * lines_at(sums, peaks);
+            if (!(std::fabs(excess) > 0.01 * goal && goal + excess > 0.0)) break;
+            goal += excess;
+        }
+        if (found.theta <= aim.theta) return;
 
         double mean = 0.0, square = 0.0, slope = 0.0, active = 0.0;
         for (std::size_t i = 0; i < which.size(); ++i) {
@@ -133,176 +242,26 @@ private:
         }
         const double size = static_cast<double>(count);
         const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
-        const double error = std::sqrt(variance * size) / slope;
         aim.theta = found.theta, aim.cap = mean / active;
-        aim.spread = std::max(spread_errors * error, 1e-9 * aim.theta);
+        aim.spread = spread_errors * std::sqrt(variance * size) / slope;
     }
     static constexpr double spread_errors = 3.0;
 
-    void find_theta(const Aim& start) {
-        // theta* is below the largest sum, however rounding has it: some group is never dropped.
-        const double ceiling = std::nextafter(*std::max_element(sums_.begin(), sums_.end()), 0.0);
-        Aim aim = start;
-        aim.theta = std::min(aim.theta, ceiling);
-        double covered = infinity;  // all sums above it have a line
-        std::int64_t active = -1;   // the lines that theta is the root of
-        // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
-        double highest = -infinity;
-        int idle = 0;
-        // A Newton step from anywhere lands left of theta*; only an estimate may lie right of it.
-        for (bool bound = aim.theta <= floor_;; bound = true) {
-            if (aim.theta < covered) {
-                const double wanted = bound ? aim.theta : std::max(aim.theta - aim.spread, floor_);
-                add_lines(wanted, covered);
-                covered = wanted;
-            }
-            theta_ = aim.theta;
-            Totals totals = move_lines();
-            if (totals.stale) read_stale(aim, totals);
-            if (!totals.changed && totals.active == active) return;  // theta is the root of these very lines
-            active = totals.active;
-            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
-            const double root = totals.active > 0 ? (totals.mean - radius_) / totals.weight : 0.0;
-            const double next = std::min(std::max(root, bound ? theta_ : floor_), ceiling);
-            const double height = totals.mean - theta_ * totals.weight;
-            if (next != theta_) {
-                aim.spread = 2.0 * std::fabs(next - theta_);
-                highest = -infinity, idle = 0;
-            } else if (height > highest) {
-                highest = height;
-            } else if (++idle > 8) {
-                return;
-            }
-            aim.theta = next;
+    void report(const Lines<T>& lines, Solution& solution) const {
+        const auto groups = static_cast<std::size_t>(reader_.groups());
+        solution.mu.assign(groups, 0.0);
+        solution.clipped.assign(groups, 0);
+        for (std::size_t i = 0; i < lines.size(); ++i) {
+            if (lines.sum[i] <= solution.theta) continue;
+            const auto g = static_cast<std::size_t>(lines.group[i]);
+            solution.mu[g] = lines.cap(i, solution.theta);
+            solution.clipped[g] = std::llround(1.0 / lines.weight[i]);
         }
     }
-
-    // Root of the lower bound that the lines k = n and k = 1 of every group give: Newton from the left, over the groups
-    // that are still above. It begins at the root of the lines k = n alone.
-    double two_line_bound() const {
-        const double n = static_cast<double>(reader_.members()), share = 1.0 / n;
-        std::vector<double> sums = sums_, peaks = peaks_;
-        const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
-        for (double theta = std::max((total - radius_ * n) / static_cast<double>(sums.size()), 0.0);;) {
-            double value = -radius_, slope = 0.0;
-            std::size_t left = 0;
-            for (std::size_t g = 0; g < sums.size(); ++g) {
-                const double whole = (sums[g] - theta) * share, top = peaks[g] - theta;
-                value += std::max(std::max(whole, top), 0.0);
-                slope += top > whole ? 1.0 : share;
-                sums[left] = sums[g], peaks[left] = peaks[g];
-                left += sums[g] > theta;
-            }
-            const double next = theta + value / slope;
-            // Any bound will do, if it is one: the sums carry the rounding of their additions.
-            if (!(next > theta * (1.0 + 1e-3))) return theta * (1.0 - 16.0 * rounding_of<T> - n * rounding_of<double>);
-            theta = next;
-            sums.resize(left), peaks.resize(left);
-        }
-    }
-
-    void add_lines(double from, double to) {
-        for (std::int64_t g = 0; g < reader_.groups(); ++g) {
-            const auto u = static_cast<std::size_t>(g);
-            if (sums_[u] > from && sums_[u] <= to) chunk_of(g).add(g, sums_[u], peaks_[u]);
-        }
-    }
-
-    // Sums over the lines of the groups that are non-zero at theta.
-    struct Totals {
-        double mean = 0.0, weight = 0.0;
-        std::int64_t active = 0;
-        bool changed = false;  // some line is not the one it was
-        bool stale = false;    // some line must be read again
-    };
-
-    // Brings every line to the current theta, from the window where there is one; lists those that must be read.
-    Totals move_lines() {
-        Totals all;
-        for (Chunk<T>& chunk : chunks_) {
-            const Totals part = move_lines(chunk);
-            all.mean += part.mean, all.weight += part.weight, all.active += part.active;
-            all.changed |= part.changed, all.stale |= part.stale;
-        }
-        return all;
-    }
-
-    Totals move_lines(Chunk<T>& chunk) {
-        Totals totals;
-        chunk.stale.clear();
-        for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
-            Line& line = chunk.lines[i];
-            if (line.sum <= theta_) continue;
-            ++totals.active;
-            const double cap = line.cap(theta_);
-            if (!line.holds(cap)) {
-                if (line.read() && chunk.windows[i].holds(cap)) {
-                    chunk.evaluate(i, cap);
-                    totals.changed |= line.moves(cap, theta_);
-                } else {
-                    chunk.stale.push_back(i);
-                    continue;
-                }
-            }
-            totals.mean += line.mean, totals.weight += line.weight;
-        }
-        totals.stale = !chunk.stale.empty();
-        return totals;
-    }
-
-    void read_stale(const Aim& aim, Totals& totals) {
-        std::vector<std::int64_t> todo;
-        for (std::size_t c = 0; c < chunks_.size(); ++c)
-            if (!chunks_[c].stale.empty()) todo.push_back(static_cast<std::int64_t>(c));
-        std::vector<Totals> parts(todo.size());
-        team_.run(static_cast<std::int64_t>(todo.size()), [&](std::int64_t t) {
-            const std::int64_t c = todo[static_cast<std::size_t>(t)];
-            Chunk<T>& chunk = chunks_[static_cast<std::size_t>(c)];
-            Totals& part = parts[static_cast<std::size_t>(t)];
-            const std::vector<std::size_t> stale = chunk.stale;  // the reader may sort its own
-            std::vector<double> caps;
-            for (const std::size_t i : stale) caps.push_back(chunk.lines[i].cap(theta_));
-            chunk.drop_stale_windows();
-            reader_.refresh(c, aim, chunk);
-            for (std::size_t j = 0; j < stale.size(); ++j) {
-                const Line& line = chunk.lines[stale[j]];
-                part.mean += line.mean, part.weight += line.weight;
-                part.changed |= line.moves(caps[j], theta_);
-            }
-        });
-        for (const Totals& part : parts) {
-            totals.mean += part.mean, totals.weight += part.weight;
-            totals.changed |= part.changed;
-        }
-    }
-
-    void report(Solution& solution) const {
-        solution.theta = theta_;
-        solution.mu.assign(sums_.size(), 0.0);
-        solution.clipped.assign(sums_.size(), 0);
-        double reads = static_cast<double>(reader_.groups() * reader_.members());
-        for (const Chunk<T>& chunk : chunks_) {
-            reads += chunk.reads;
-            for (std::size_t i = 0; i < chunk.lines.size(); ++i) {
-                const Line& line = chunk.lines[i];
-                if (line.sum <= theta_) continue;
-                const auto g = static_cast<std::size_t>(chunk.windows[i].group);
-                solution.mu[g] = line.cap(theta_);
-                solution.clipped[g] = std::llround(1.0 / line.weight);
-            }
-        }
-        solution.reads = reads / static_cast<double>(reader_.groups() * reader_.members());
-    }
-
-    Chunk<T>& chunk_of(std::int64_t group) { return chunks_[static_cast<std::size_t>(reader_.chunk_of(group))]; }
 
     const Reader& reader_;
     double radius_;
     Team& team_;
-    std::vector<Chunk<T>> chunks_;
-    std::vector<double> sums_, peaks_;
-    double theta_ = 0.0;
-    double floor_ = 0.0;  // a lower bound of theta*, from the sums and peaks alone
 };
 
 }  // namespace normball

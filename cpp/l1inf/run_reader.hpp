@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
+#include <span>
 #include <vector>
 
-#include "l1inf/records.hpp"
+#include "l1inf/lines.hpp"
 #include "l1inf/settle.hpp"
+#include "parallel.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -18,6 +19,9 @@ template <class Element, bool Packed>
 class RunReader {
 public:
     using T = Element;
+    using Gathered = RunReader<T, false>;
+    static constexpr bool gathers = Packed;         // whether groups are worth a copy when they will be read again
+    static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.
     static bool can_read(const View& view) {
@@ -26,17 +30,73 @@ public:
     }
 
     explicit RunReader(const View& view, double scale = 1.0)
-        : view_(view), scale_(scale), per_chunk_(std::max<std::int64_t>(1, chunk_elements / view.members())) {}
+        : view_(view), scale_(scale), per_chunk_(std::max<std::int64_t>(1, chunk_elements / view.members())) {
+        const std::int64_t bytes = view.members() * static_cast<std::int64_t>(sizeof(T));
+        at_once_ = Packed ? 1 : std::clamp<std::int64_t>(batch_bytes / bytes, 1, batch_limit);
+    }
 
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
-    std::int64_t chunks() const { return (groups() + per_chunk_ - 1) / per_chunk_; }
-    std::int64_t chunk_of(std::int64_t group) const { return group / per_chunk_; }
 
-    // Sums and peaks of the chunk's groups.
-    void stats(std::int64_t c, double* sums, double* peaks) const {
+    // Sums and peaks of all the groups.
+    void stats(Team& team, double* sums, double* peaks) const {
+        team.run((groups() + per_chunk_ - 1) / per_chunk_, [&](std::int64_t c) {
+            stats_of(c * per_chunk_, std::min((c + 1) * per_chunk_, groups()), sums, peaks);
+        });
+    }
+
+    // Lines that are refreshed together lie in one chunk: where that of a group ends.
+    std::int64_t chunk_end(std::int64_t place) const { return (place / per_chunk_ + 1) * per_chunk_; }
+
+    // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
+    bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
         const Kernels<T>& kernel = kernels<T>();
-        const std::int64_t begin = c * per_chunk_, end = std::min(begin + per_chunk_, groups());
+        Batch<T> batch(1, at_once_);
+        bool news = false;
+        for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {
+            const auto rows = stale.subspan(first, std::min(stale.size() - first, static_cast<std::size_t>(at_once_)));
+            batch.units = 0;
+            for (const std::size_t i : rows) batch.line[batch.add_unit(lines.place(i))] = i;
+            news |= settle(
+                lines, batch, aim,
+                [&](Batch<T>& b) {
+                    runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
+                        kernel.rows_above(y, n, b.units, b.t, b.s, b.k);
+                    });
+                },
+                [&](Batch<T>& b) {
+                    runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
+                        kernel.rows_gap(y, n, b.units, b.t, b.s, b.k, b.below,
+                                        b.above);
+                    });
+                });
+        }
+        return news;
+    }
+
+    // Elements that a copy of so many groups takes, and the copy, as a view.
+    std::int64_t room_for(std::int64_t count) const { return count * row_stride(); }
+    View gather(std::span<const std::int64_t> places, T* to) const {
+        View view;
+        view.in = to;
+        view.group.push({std::ssize(places), {row_stride(), 0, 0}});
+        view.member.push({members(), {1, 0, 0}});
+        for (const std::int64_t g : places) {
+            T* row = to;
+            runs({&g, 1}, [&](const T* const* y, std::int64_t n) { row = std::copy_n(*y, n, row); });
+            to += row_stride();
+        }
+        return view;
+    }
+
+private:
+    static constexpr std::int64_t chunk_elements = std::int64_t(1) << 17;
+    static constexpr std::int64_t pack_elements = 1024;
+    static constexpr std::int64_t batch_bytes = std::int64_t(1) << 16;  // stays near while its caps are found
+    static constexpr std::int64_t batch_limit = 64;
+
+    void stats_of(std::int64_t begin, std::int64_t end, double* sums, double* peaks) const {
+        const Kernels<T>& kernel = kernels<T>();
         if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
             const std::int64_t stride = view_.group.inner().stride.in;
             const T* first = static_cast<const T*>(view_.in) + begin * stride;
@@ -44,64 +104,47 @@ public:
         }
         for (std::int64_t g = begin; g < end; ++g) {
             sums[g] = peaks[g] = 0.0;
-            runs(g, [&](const T* y, std::int64_t n) {
+            runs({&g, 1}, [&](const T* const* y, std::int64_t n) {
                 double s = 0.0, p = 0.0;
-                kernel.row_stats(y, n, 0, 1, &s, &p);
+                kernel.row_stats(*y, n, 0, 1, &s, &p);
                 sums[g] += s, peaks[g] = std::max(peaks[g], p);
             });
         }
     }
 
-    // Reads the stale lines. Each new one starts from its neighbour's cap.
-    void refresh(std::int64_t, const Aim& aim, Chunk<T>& chunk) const {
-        chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
-        double cap = aim.cap;
-        for (const std::size_t i : chunk.stale) cap = find_cap(chunk, i, aim, cap);
-    }
+    // A power of two would have the rows compete for the same few places in the cache.
+    std::int64_t row_stride() const { return (members() + lane_limit - 1) / lane_limit * lane_limit + lane_limit; }
 
-    // The members of the given groups, `stride` apart.
-    void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
-        for (const std::int64_t g : which) {
-            T* row = to;
-            runs(g, [&](const T* y, std::int64_t n) {
-                row = std::copy_n(y, n, row);
-            });
-            to += stride;
-        }
-    }
-    static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
-
-private:
-    static constexpr std::int64_t chunk_elements = std::int64_t(1) << 17;
-    static constexpr std::int64_t pack_elements = 1024;
-
+    // Calls f(a pointer for each group, n) for every run of n members.
     template <class F>
-    void runs(std::int64_t g, F f) const {
+    void runs(std::span<const std::int64_t> places, F f) const {
+        const std::int64_t count = std::ssize(places);
         if constexpr (Packed) {
             alignas(64) double buffer[pack_elements];
+            const double* const packed = buffer;
             for (std::int64_t first = 0; first < members(); first += pack_elements) {
                 const std::int64_t n = std::min(pack_elements, members() - first);
-                load_magnitudes(view_, g, first, n, scale_, buffer);
-                f(static_cast<const double*>(buffer), n);
+                load_magnitudes(view_, places[0], first, n, scale_, buffer);
+                f(&packed, n);
             }
         } else {
-            const T* base = static_cast<const T*>(view_.in) + view_.group.at(g).in;
+            const T* base[batch_limit];
+            for (std::int64_t j = 0; j < count; ++j)
+                base[j] = static_cast<const T*>(view_.in) + view_.group.at(places[static_cast<std::size_t>(j)]).in;
             const std::int64_t n = view_.member.inner().extent, outer = view_.member.outer_count();
-            for (std::int64_t i = 0; i < outer; ++i) f(base + view_.member.outer_at(i).in, n);
+            if (outer == 1) return f(base, n);
+            for (std::int64_t i = 0; i < outer; ++i) {
+                const T* run[batch_limit];
+                const std::int64_t offset = view_.member.outer_at(i).in;
+                for (std::int64_t j = 0; j < count; ++j) run[j] = base[j] + offset;
+                f(run, n);
+            }
         }
-    }
-
-    double find_cap(Chunk<T>& chunk, std::size_t i, const Aim& aim, double neighbour) const {
-        const std::int64_t group = chunk.windows[i].group;
-        const double start = chunk.start(i, aim, neighbour);
-        const auto members_of_group = [&](auto f) { runs(group, f); };
-        if (members() <= short_group) return settle_short(chunk, i, aim, start, members_of_group);
-        return settle(chunk, i, aim, start, candidate_limit(per_chunk_ * members()), members_of_group);
     }
 
     const View& view_;
     double scale_;
-    std::int64_t per_chunk_;
+    std::int64_t per_chunk_, at_once_;
 };
 
 }  // namespace normball

@@ -1,150 +1,154 @@
-// Finds caps at a given theta while their groups are in the cache, by Newton steps, and leaves lines and windows.
+// Finds caps at a given theta while their groups are in a cache, by Newton steps on many groups at once.
 //
-// From the left the steps of a cap only go up, and k only down; the first step alone may come from the right, and lands
-// left.
+// Any threshold gives a valid line, so steps may be guesses; a line is exact when its own cap lies in its gap.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "dispatch.hpp"
-#include "l1inf/records.hpp"
-#include "rounding.hpp"
+#include "l1inf/lines.hpp"
 
 namespace normball {
 
-// Groups up to this length have no window.
-inline constexpr std::int64_t short_group = 256;
-inline constexpr std::int64_t collect_piece = 1024;  // 8 KB at most: a quarter of the first cache
-
-// Lists the members in (lo, hi] and adds up those above. False where the candidates would pass the limit, which those
-// of an empty window never do.
-template <class T, class Runs>
-bool collect(Chunk<T>& chunk, Window& window, double lo, double hi, std::int64_t limit, Runs runs) {
-    const T from = std::min(round_down<T>(lo), window.template threshold<T>(hi)), to = window.template threshold<T>(hi);
-    const std::int64_t first = chunk.candidates.size();
-    double s = 0.0;
-    std::int64_t k = 0;
-    bool fits = true;
-    runs([&](const T* y, std::int64_t n) {
-        for (std::int64_t i = 0; fits && i < n; i += collect_piece) {
-            const std::int64_t piece = std::min(collect_piece, n - i);
-            T* found = from < to ? chunk.candidates.room(piece + lane_limit, limit) : nullptr;
-            fits = found != nullptr || from == to;
-            if (fits) chunk.candidates.keep(kernels<T>().row_collect(y + i, piece, from, to, found, &s, &k));
-        }
-    });
-    if (!fits) return chunk.candidates.drop_from(first), false;
-    window.lo = static_cast<double>(from), window.hi = static_cast<double>(to);
-    window.s_hi = s, window.k_hi = k, window.first = first, window.count = chunk.candidates.size() - first;
-    return true;
-}
-
-// One long group, from the threshold `cap`: its line and its window. `runs` calls its argument with every run of the
-// group's members. Returns the cap.
-template <class T, class Runs>
-double settle(Chunk<T>& chunk, std::size_t i, const Aim& aim, double cap, std::int64_t limit, Runs runs) {
-    Line& line = chunk.lines[i];
-    Window& window = chunk.windows[i];
-    window.hi = -1.0;
-    line.above = -1.0;  // holds nowhere
-    std::int64_t k = 0, k_before = 0;
-    for (bool first = true, settled = false; !settled; first = false, k_before = k) {
-        double s = 0.0;
-        k = 0;
-        const T t = window.template threshold<T>(cap);
-        runs([&](const T* y, std::int64_t n) { kernels<T>().row_above(y, n, t, &s, &k); });
-        line.set(s, static_cast<double>(k));
-        const double next = line.cap(aim.theta);
-        settled = k == k_before || (!first && next <= cap);
-        settled = settled || std::fabs(next - cap) < aim.room_for(next, static_cast<double>(k)) / 4;  // a window will do
-        // The sums that guide these steps carry T's rounding: a step within it would only wander.
-        const bool stays = std::fabs(next - cap) <= 16.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * line.mean;
-        settled = settled || stays;
-        if (!stays) cap = next;
+// Where a decreasing convex f reaches `goal`, from f(t) and e(t) = f / -f', if e goes on as the line e + bend * (x - t):
+// then f is a power of it, and the answer t + e * ((f / goal)^bend - 1) / bend. Newton's step is bend = -1; for the
+// excess of a group over t, uniform tails have -1/2, exponential ones 0, heavy ones more. The steps of caps are
+// kernels; this one is for theta.
+class Extrapolation {
+public:
+    double step(double t, double f, double e, double goal) {
+        double bend = f > goal ? -0.5 : 0.0;
+        if (last_e_ > 0.0 && t != last_t_) bend = std::clamp((e - last_e_) / (t - last_t_), -1.0, 1.0);
+        last_t_ = t, last_e_ = e;
+        const double log_ratio = std::log(f / goal), x = bend * log_ratio;
+        return t + e * (std::fabs(x) > 1e-6 ? std::expm1(x) / bend : log_ratio);
     }
 
-    // The window leaves room for the moves of theta to come, and for T's rounding of the cap. Where it would hold too
-    // many candidates, it is empty and only makes the line exact.
-    const double rounding = 8.0 * static_cast<double>(std::numeric_limits<T>::epsilon()) * cap;
-    const double half = std::max(aim.room_for(cap, static_cast<double>(k)), rounding);
-    if (collect(chunk, window, std::max(cap - half, 0.0), cap + half, limit, runs)) {
-        chunk.evaluate(i, cap);
-    } else {
-        collect(chunk, window, cap, cap, limit, runs);
-        line.set(window.s_hi, static_cast<double>(window.k_hi));
-        window.hi = -1.0;
-    }
-    return cap;
-}
-
-// One short group: its line, and the gap that the line holds for. Returns the cap.
-template <class T, class Runs>
-double settle_short(Chunk<T>& chunk, std::size_t i, const Aim& aim, double cap, Runs runs) {
-    Line& line = chunk.lines[i];
-    const Window& window = chunk.windows[i];
-    for (bool first = true;; first = false) {
-        double s = 0.0;
-        std::int64_t k = 0;
-        T below = T(0), above = static_cast<T>(window.peak);
-        const T t = window.threshold<T>(cap);
-        runs([&](const T* y, std::int64_t n) { kernels<T>().row_gap(y, n, t, &s, &k, &below, &above); });
-        line.set(s, static_cast<double>(k));
-        line.set_gap(static_cast<double>(below), static_cast<double>(above), window.peak);
-        const double next = line.cap(aim.theta), before = cap;
-        cap = next;
-        if (line.holds(next) || (!first && next <= before)) return cap;
-    }
-}
-
-// Many short groups at once, each in a lane of a register.
-// Up to lane_limit lines of a chunk, each with the lane that holds its group and the cap to start from.
-struct LaneBatch {
-    std::int64_t size = 0;
-    std::size_t line[lane_limit];
-    std::int64_t lane[lane_limit];
-    double cap[lane_limit];
-
-    void add(std::size_t of_line, std::int64_t in_lane, double start) {
-        line[size] = of_line, lane[size] = in_lane, cap[size++] = start;
-    }
+private:
+    double last_t_ = 0.0, last_e_ = 0.0;
 };
 
-// Newton steps on all the caps of the batch at aim.theta, until each lies in the gap that its line holds for; leaves the
-// caps in the batch. `gap(t, s, k, below, above)` evaluates all lanes at their thresholds.
-template <class T, class Gap>
-void settle_lanes(Chunk<T>& chunk, const Aim& aim, LaneBatch& batch, Gap gap) {
-    T t[lane_limit], k[lane_limit], below[lane_limit], above[lane_limit];
-    double s[lane_limit];
-    bool open[lane_limit];
-    std::fill_n(open, batch.size, true);
-    std::fill_n(t, lane_limit, std::numeric_limits<T>::infinity());  // nothing is above it
-    std::int64_t left = batch.size;
-    for (bool first = true; left > 0; first = false) {
-        std::fill_n(s, lane_limit, 0.0);
-        std::fill_n(k, lane_limit, T(0));
-        std::fill_n(below, lane_limit, T(0));
-        std::fill_n(above, lane_limit, T(0));
-        for (std::int64_t j = 0; j < batch.size; ++j) {
-            const Window& window = chunk.windows[batch.line[j]];
-            t[batch.lane[j]] = window.threshold<T>(batch.cap[j]);
-            above[batch.lane[j]] = static_cast<T>(window.peak);
-        }
-        gap(t, s, k, below, above);
-        for (std::int64_t j = 0; j < batch.size; ++j) {
-            if (!open[j]) continue;
-            const std::int64_t lane = batch.lane[j];
-            Line& line = chunk.lines[batch.line[j]];
-            line.set(s[lane], static_cast<double>(k[lane]));
-            line.set_gap(static_cast<double>(below[lane]), static_cast<double>(above[lane]),
-                         chunk.windows[batch.line[j]].peak);
-            const double next = line.cap(aim.theta);
-            if (line.holds(next) || (!first && next <= batch.cap[j])) open[j] = false, --left;
-            batch.cap[j] = next;
-        }
+// Groups that are read together, and the arrays that the kernels take. The reader reads whole units, a row or a register
+// of neighbours: `at` tells it which, and each has so many lanes.
+template <class T>
+struct Batch {
+    static constexpr std::size_t idle = SIZE_MAX;  // a lane that is read with its neighbours and not wanted
+
+    std::int64_t unit, units = 0;
+    std::vector<std::int64_t> at;
+    std::vector<std::size_t> line;
+    double *cap, *s, *last_t, *last_e, *weight, *open;
+    T *t, *k, *below, *above, *top;
+
+    Batch(std::int64_t lanes_of_unit, std::int64_t most_units)
+        : unit(lanes_of_unit),
+          at(static_cast<std::size_t>(most_units)),
+          line(static_cast<std::size_t>(unit * most_units)),
+          doubles_(6 * line.size()),
+          elements_(5 * line.size()) {
+        std::size_t i = 0, j = 0;
+        for (double** array : {&cap, &s, &last_t, &last_e, &weight, &open}) *array = &doubles_[line.size() * i++];
+        for (T** array : {&t, &k, &below, &above, &top}) *array = &elements_[line.size() * j++];
     }
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+    std::size_t lanes() const { return static_cast<std::size_t>(unit * units); }
+    // Adds a unit of idle lanes and returns the number of its first.
+    std::size_t add_unit(std::int64_t place) {
+        const std::size_t first = lanes();
+        std::fill_n(line.begin() + static_cast<std::ptrdiff_t>(first), unit, idle);
+        at[static_cast<std::size_t>(units++)] = place;
+        return first;
+    }
+
+    template <class Round>
+    void set_thresholds(Round rounded) {
+        const std::size_t n = lanes();
+        for (std::size_t j = 0; j < n; ++j) {
+            const T near = rounded(cap[j]);
+            t[j] = near < top[j] ? near : top[j];
+        }
+        std::fill_n(s, n, 0.0), std::fill_n(k, n, T(0));
+    }
+
+    // Keeps the units that have a lane that is not idle.
+    void drop_idle_units() {
+        std::int64_t kept = 0;
+        for (std::int64_t p = 0; p < units; ++p) {
+            const auto from = static_cast<std::size_t>(p * unit), to = static_cast<std::size_t>(kept * unit);
+            bool wanted = false;
+            for (std::size_t j = 0; j < static_cast<std::size_t>(unit); ++j) wanted |= line[from + j] != idle;
+            if (!wanted) continue;
+            at[static_cast<std::size_t>(kept++)] = at[static_cast<std::size_t>(p)];
+            for (std::size_t j = 0; from != to && j < static_cast<std::size_t>(unit); ++j) {
+                line[to + j] = line[from + j], cap[to + j] = cap[from + j], top[to + j] = top[from + j];
+                last_t[to + j] = last_t[from + j], last_e[to + j] = last_e[from + j];
+            }
+        }
+        units = kept;
+    }
+
+private:
+    std::vector<double> doubles_;
+    std::vector<T> elements_;
+};
+
+// Where caps are a mere guess, a few steps make better ones, and lines that hold nowhere: as long as theta is no more
+// than an estimate, exact ones would not hold either.
+template <class T, class Above>
+void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above) {
+    constexpr int turns = 6;       // before theta is looked at again
+    constexpr double close = 0.2;  // a step, as a part of the cap, after which the next lands well within a hundredth
+    for (int turn = 0; turn < turns; ++turn) {
+        batch.set_thresholds([](double x) { return static_cast<T>(x); });
+        above(batch);
+        kernels<T>().rough_step(static_cast<std::int64_t>(batch.lanes()), batch.t, batch.s, batch.k,
+                                theta, turn == 0, close, batch.cap, batch.last_t,
+                                batch.last_e, batch.weight, batch.open);
+        bool open = false;
+        for (std::size_t j = 0; j < batch.lanes(); ++j) {
+            if (batch.line[j] == Batch<T>::idle) continue;
+            lines.guess(batch.line[j], batch.cap[j], theta, batch.weight[j]);
+            if (batch.open[j] == 0.0) batch.line[j] = Batch<T>::idle;
+            open |= batch.open[j] != 0.0;
+        }
+        if (!open) return;
+        batch.drop_idle_units();
+    }
+}
+
+// Leaves new lines for the groups of the batch, and says whether any is news. `above` and `gap` have the kernels of
+// these names evaluate the batch.
+template <class T, class Above, class Gap>
+bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Above above, Gap gap) {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    for (std::size_t j = 0; j < batch.lanes(); ++j) {
+        const std::size_t i = batch.line[j];
+        const bool idle = i == Batch<T>::idle;
+        batch.cap[j] = idle ? infinity : lines.start(i, aim);
+        batch.top[j] = idle ? infinity : lines.top[i];
+    }
+    if (aim.rough) return settle_roughly(lines, batch, aim.theta, above), true;
+
+    batch.set_thresholds([](double x) { return round_down<T>(x); });
+    std::fill_n(batch.below, batch.lanes(), T(0));
+    std::fill_n(batch.above, batch.lanes(), infinity);
+    gap(batch);
+    bool news = false;
+    for (std::size_t j = 0; j < batch.lanes(); ++j) {
+        const std::size_t i = batch.line[j];
+        if (i == Batch<T>::idle) continue;
+        const bool unread = !lines.read(i);
+        const double before = lines.cap(i, aim.theta);
+        lines.set(i, batch.s[j], batch.k[j], batch.below[j], batch.above[j]);
+        news |= unread || lines.moves(i, before, aim.theta);
+    }
+    return news;
 }
 
 }  // namespace normball

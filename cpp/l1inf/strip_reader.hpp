@@ -1,17 +1,17 @@
 // Reads a matrix many neighbouring groups at a time: the groups lie side by side, their members far apart.
 //
-// A chunk is a strip of groups. Its sums come from one pass along the rows; the groups that may be non-zero are later
-// turned into contiguous rows, as many at a time as a cache holds.
+// Groups stay in their lanes as they lie. Where few of them may be non-zero, these are copied side by side first.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
+#include <span>
 #include <vector>
 
-#include "l1inf/records.hpp"
+#include "l1inf/lines.hpp"
 #include "l1inf/settle.hpp"
+#include "parallel.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -20,128 +20,153 @@ template <class Element>
 class StripReader {
 public:
     using T = Element;
+    using Gathered = StripReader;
+    static constexpr bool gathers = true;
+    static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
-    // Few and very long groups would not leave room to turn some of them.
+    // Counts are kept in T.
     static bool can_read(const View& view) {
         return view.group.inner().stride.in == 1 && view.group.inner().extent >= 8 &&
-               (view.groups() >= 4 * turned_at_once || view.size() <= std::int64_t(1) << 20);
+               view.members() < std::int64_t(1) << 24;
     }
 
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
-        width_ = strip_row_bytes / static_cast<std::int64_t>(sizeof(T));
-        per_line_ = (line_ + width_ - 1) / width_;
-        const std::int64_t turned = scratch_bytes / (view.members() * static_cast<std::int64_t>(sizeof(T)));
-        batch_ = std::clamp(turned / turned_at_once * turned_at_once, turned_at_once, gather_limit);
+        const auto bytes = static_cast<std::int64_t>(sizeof(T));
+        wide_ = stream_bytes / bytes;
+        const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
+        width_ = narrow >= 4 * lane_limit ? std::min(narrow, wide_) : wide_;
     }
 
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
-    std::int64_t chunks() const { return groups() / line_ * per_line_; }
-    std::int64_t chunk_of(std::int64_t group) const { return group / line_ * per_line_ + group % line_ / width_; }
 
-    // Sums and peaks of the chunk's groups.
-    void stats(std::int64_t c, double* sums, double* peaks) const {
-        const Strip strip = strip_of(c);
-        std::vector<double> sum(static_cast<std::size_t>(strip.width + lane_limit));
-        std::vector<T> peak(static_cast<std::size_t>(strip.width + lane_limit));
-        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t) {
-            kernels<T>().strip_stats(y, stride, n, strip.width, sum.data(), peak.data());
+    // Sums and peaks of all the groups. Tall strips are cut into ranges of rows, so that there is work for more threads
+    // than there are strips.
+    void stats(Team& team, double* sums, double* peaks) const {
+        const Axis inner = view_.member.inner();
+        const std::int64_t strips = groups() / line_ * per_line(wide_);
+        const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
+        const auto all = static_cast<std::size_t>(groups() + lane_limit);
+        std::vector<double> sum(all * static_cast<std::size_t>(ranges));
+        std::vector<T> peak(all * static_cast<std::size_t>(ranges));
+        team.run(strips * ranges, [&](std::int64_t job) {
+            const Strip strip = strip_of(job % strips, wide_);
+            const std::int64_t range = job / strips, first = range * inner.extent / ranges;
+            const std::int64_t rows = (range + 1) * inner.extent / ranges - first;
+            // A strip's own place, with room behind it for the lanes of its last register.
+            std::vector<double> s(static_cast<std::size_t>(strip.width + lane_limit));
+            std::vector<T> p(static_cast<std::size_t>(strip.width + lane_limit));
+            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t) {
+                kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data());
+            });
+            const std::size_t to = all * static_cast<std::size_t>(range) + static_cast<std::size_t>(strip.group);
+            std::copy_n(s.data(), strip.width, &sum[to]);
+            std::copy_n(p.data(), strip.width, &peak[to]);
         });
-        std::copy_n(sum.data(), strip.width, sums + strip.group);
-        std::copy_n(peak.data(), strip.width, peaks + strip.group);
-    }
-
-    // Reads the stale lines.
-    void refresh(std::int64_t c, const Aim& aim, Chunk<T>& chunk) const {
-        chunk.reads += static_cast<double>(std::ssize(chunk.stale) * members());
-        // Lines that were added late stand behind the others.
-        std::sort(chunk.stale.begin(), chunk.stale.end(),
-                  [&](std::size_t a, std::size_t b) { return chunk.windows[a].group < chunk.windows[b].group; });
-        find_caps(strip_of(c), aim, chunk);
-    }
-
-    // The members of the given groups, in rising order, `stride` apart.
-    void copy(const std::vector<std::int64_t>& which, T* to, std::int64_t stride) const {
-        std::vector<std::int64_t> columns;
-        for (std::size_t from = 0; from < which.size(); from += columns.size(), to += stride * std::ssize(columns)) {
-            const std::int64_t begin = which[from] / line_ * line_;  // the groups of one line are gathered together
-            columns.clear();
-            for (std::size_t j = from; j < which.size() && which[j] < begin + line_ && columns.size() < gather_limit; ++j)
-                columns.push_back(which[j] - begin);
-            gather({static_cast<const T*>(view_.in) + view_.group.at(begin).in, begin, line_}, columns, to, stride);
+        for (std::size_t g = 0; g < static_cast<std::size_t>(groups()); ++g) {
+            sums[g] = sum[g], peaks[g] = static_cast<double>(peak[g]);
+            for (std::size_t at = g + all; at < sum.size(); at += all)
+                sums[g] += sum[at], peaks[g] = std::max(peaks[g], static_cast<double>(peak[at]));
         }
     }
-    static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
+
+    // Lines that are refreshed together lie in one chunk: where that of a group ends.
+    std::int64_t chunk_end(std::int64_t place) const {
+        const Strip strip = strip_of(chunk_of(place), width_);
+        return strip.group + strip.width;
+    }
+
+    // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
+    bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
+        const Kernels<T>& kernel = kernels<T>();
+        const Strip strip = strip_of(chunk_of(lines.place(stale.front())), width_);
+        const std::int64_t lanes = kernel.lanes;
+        // The last register begins early, so as not to read past the end of the strip.
+        const std::int64_t last = std::max<std::int64_t>(strip.width - lanes, 0);
+        Batch<T> batch(lanes, std::min((strip.width + lanes - 1) / lanes, std::ssize(stale)));
+        std::int64_t begin = -1;
+        std::size_t first = 0;
+        for (const std::size_t i : stale) {
+            const std::int64_t column = lines.place(i) - strip.group;
+            if (begin < 0 || column >= begin + lanes) {
+                begin = std::min(column / lanes * lanes, last);
+                first = batch.add_unit(begin);
+            }
+            batch.line[first + static_cast<std::size_t>(column - begin)] = i;
+        }
+        return settle(
+            lines, batch, aim,
+            [&](Batch<T>& b) {
+                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
+                    kernel.strip_above(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
+                                       b.k);
+                });
+            },
+            [&](Batch<T>& b) {
+                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
+                    kernel.strip_gap(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
+                                     b.k, b.below, b.above);
+                });
+            });
+    }
+
+    // Elements that a copy of so many groups takes, and the copy, as a view.
+    std::int64_t room_for(std::int64_t count) const { return members() * padded(count); }
+    View gather(std::span<const std::int64_t> places, T* to) const {
+        const std::int64_t count = std::ssize(places), width = padded(count);
+        View view;
+        view.in = to;
+        view.group.push({width, {1, 0, 0}});
+        view.member.push({members(), {width, 0, 0}});
+        std::vector<std::int64_t> from;
+        for (const std::int64_t place : places) from.push_back(view_.group.at(place).in);
+        const Axis inner = view_.member.inner();
+        for (std::int64_t i = 0; i < view_.member.outer_count(); ++i) {
+            const T* row = static_cast<const T*>(view_.in) + view_.member.outer_at(i).in;
+            for (std::int64_t r = 0; r < inner.extent; ++r, row += inner.stride.in, to += width) {
+                for (std::int64_t j = 0; j < count; ++j) to[j] = row[from[static_cast<std::size_t>(j)]];
+                std::fill(to + count, to + width, T(0));
+            }
+        }
+        return view;
+    }
 
 private:
-    static constexpr std::int64_t strip_row_bytes = std::int64_t(1) << 13;  // two pages: long enough to stream
-    static constexpr std::int64_t scratch_bytes = std::int64_t(1) << 21;  // for the groups that are turned together
-    static constexpr std::int64_t turned_at_once = lane_limit;
+    static constexpr std::int64_t stream_bytes = std::int64_t(1) << 13;  // of a row: two pages, long enough to stream
+    static constexpr std::int64_t kept_bytes = std::int64_t(1) << 19;  // of a strip: half a usual second cache
+    static constexpr std::int64_t fewest_rows = 1024, most_ranges = 8;
 
     struct Strip {
         const T* base;
         std::int64_t group, width;
     };
 
-    Strip strip_of(std::int64_t c) const {
-        const std::int64_t column = c % per_line_ * width_, group = c / per_line_ * line_ + column;
-        return {static_cast<const T*>(view_.in) + view_.group.at(group).in, group, std::min(width_, line_ - column)};
+    std::int64_t chunk_of(std::int64_t place) const {
+        return place / line_ * per_line(width_) + place % line_ / width_;
     }
 
-    // Calls f(first member, stride, members, number of the first member) for every run of equally spaced members.
+    std::int64_t per_line(std::int64_t width) const { return (line_ + width - 1) / width; }
+
+    Strip strip_of(std::int64_t c, std::int64_t width) const {
+        const std::int64_t column = c % per_line(width) * width, group = c / per_line(width) * line_ + column;
+        return {static_cast<const T*>(view_.in) + view_.group.at(group).in, group, std::min(width, line_ - column)};
+    }
+
+    // Whole registers, and an odd number of them: a power of two would have the rows compete for the same few places in
+    // the cache.
+    static std::int64_t padded(std::int64_t count) { return ((count + lane_limit - 1) / lane_limit | 1) * lane_limit; }
+
+    // Calls f(first member, stride, members) for every run of equally spaced members.
     template <class F>
     void blocks(const Strip& strip, F f) const {
         const Axis inner = view_.member.inner();
         for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
-            f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent, i * inner.extent);
-    }
-
-    void gather(const Strip& strip, const std::vector<std::int64_t>& columns, T* rows, std::int64_t row_stride) const {
-        blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t first) {
-            kernels<T>().strip_gather(y, stride, n, strip.width, columns.data(), std::ssize(columns), rows + first, row_stride);
-        });
-    }
-
-    // Settles the caps of the stale lines, which are in the order of their groups.
-    void find_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
-        if (members() <= short_group) return find_short_caps(strip, aim, chunk);
-        const std::int64_t total = std::ssize(chunk.stale), row_stride = apart(members());
-        const std::int64_t limit = candidate_limit(strip.width * members());
-        const Scratch<T> rows(std::min(batch_, total) * row_stride);
-        std::vector<std::int64_t> columns;
-        double start = aim.cap;
-        for (std::int64_t from = 0; from < total; from += batch_) {
-            const auto begin = chunk.stale.begin() + from, end = begin + std::min(batch_, total - from);
-            columns.clear();
-            for (auto i = begin; i < end; ++i) columns.push_back(chunk.windows[*i].group - strip.group);
-            gather(strip, columns, rows.get(), row_stride);
-            const T* row = rows.get();
-            for (auto i = begin; i < end; ++i, row += row_stride)
-                start = settle(chunk, *i, aim, chunk.start(*i, aim, start), limit, [&](auto f) { f(row, members()); });
-        }
-    }
-
-    // The same for short groups, which are in their lanes as they lie.
-    void find_short_caps(const Strip& strip, const Aim& aim, Chunk<T>& chunk) const {
-        const Kernels<T>& kernel = kernels<T>();
-        double start = aim.cap;
-        for (auto i = chunk.stale.begin(); i < chunk.stale.end();) {
-            const std::int64_t first = (chunk.windows[*i].group - strip.group) / kernel.lanes * kernel.lanes;
-            const std::int64_t lanes = std::min(kernel.lanes, strip.width - first);
-            LaneBatch batch;
-            for (; i < chunk.stale.end() && chunk.windows[*i].group - strip.group < first + lanes; ++i)
-                batch.add(*i, chunk.windows[*i].group - strip.group - first, chunk.start(*i, aim, start));
-            settle_lanes(chunk, aim, batch, [&](const T* t, double* s, T* k, T* below, T* above) {
-                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n, std::int64_t) {
-                    kernel.lane_gap(y + first, stride, n, lanes, t, s, k, below, above);
-                });
-            });
-            start = batch.cap[batch.size - 1];
-        }
+            f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent);
     }
 
     const View& view_;
-    std::int64_t line_, width_, per_line_, batch_;
+    std::int64_t line_;
+    std::int64_t wide_, width_;  // of a strip: to stream, and to stay in a cache while its caps are found, if it can
 };
 
 }  // namespace normball

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ProjectionInfo"]
+__all__ = ["OperatorInfo", "ProjectionInfo"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +42,7 @@ class ProjectionInfo:
     @property
     def nonzero(self) -> Any:
         """Mask of the groups that are not zero."""
-        mask = self.mu > 0
-        return np.asarray(mask) if isinstance(mask, np.bool_) else mask
+        return _nonzero(self.mu)
 
     @property
     def n_nonzero(self) -> int:
@@ -51,9 +50,54 @@ class ProjectionInfo:
         return int((self.mu > 0).sum())
 
     def __repr__(self) -> str:
-        single = isinstance(self.theta, float) or self.theta.ndim == 0
-        theta = f"{float(self.theta):.6g}" if single else f"<{math.prod(self.theta.shape)} values>"
+        theta = _shown(self.theta)
         counts = "" if self.clipped is None else f", clipped={self.clipped}, kept={self.kept}, reads={self.reads:.2f}"
         steps = "" if self.order_steps is None else f", order_steps={self.order_steps}"
         groups = math.prod(self.mu.shape)
         return f"ProjectionInfo(theta={theta}, {self.n_nonzero} of {groups} groups non-zero{counts}{steps})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OperatorInfo:
+    """What decided the result of one of the other projections, or of a proximal operator.
+
+    Attributes
+    ----------
+    theta : float, ndarray or Tensor
+        The dual scalar: what every non-zero vector or group has lost, 0 where nothing was. Each function says in which
+        norm. A float for a single problem, else an array with one entry for each.
+    mu : ndarray or Tensor
+        The norm that is left to each vector or group, in double precision, shaped as ``np.abs(Y).max(axis)``.
+    reads : float
+        Reads of the array from memory, in whole arrays, the one made while writing included. None where they were not
+        counted, for a tensor on CUDA or under autograd.
+    """
+
+    theta: Any
+    mu: Any
+    reads: float | None
+
+    @property
+    def nonzero(self) -> Any:
+        """Mask of the groups that are not zero."""
+        return _nonzero(self.mu)
+
+    @property
+    def n_nonzero(self) -> int:
+        """Number of the groups that are not zero."""
+        return int((self.mu > 0).sum())
+
+    def __repr__(self) -> str:
+        reads = "" if self.reads is None else f", reads={self.reads:.2f}"
+        groups = f"{self.n_nonzero} of {math.prod(self.mu.shape)} groups non-zero"
+        return f"OperatorInfo(theta={_shown(self.theta)}, {groups}{reads})"
+
+
+def _nonzero(mu: Any) -> Any:
+    mask = mu > 0
+    return np.asarray(mask) if isinstance(mask, np.bool_) else mask
+
+
+def _shown(theta: Any) -> str:
+    single = isinstance(theta, float) or theta.ndim == 0
+    return f"{float(theta):.6g}" if single else f"<{math.prod(theta.shape)} values>"

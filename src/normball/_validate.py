@@ -17,7 +17,23 @@ import numpy.typing as npt
 
 from normball._info import ProjectionInfo
 
-__all__ = ["array", "axes", "not_finite", "output", "radius", "thread_count", "unknown", "warm_start"]
+__all__ = [
+    "array",
+    "axes",
+    "bounds",
+    "count",
+    "finite_radius",
+    "level_axes",
+    "not_finite",
+    "output",
+    "radius",
+    "real",
+    "thread_count",
+    "unknown",
+    "vector_axes",
+    "warm_start",
+    "weights",
+]
 
 Axis = int | Sequence[int]
 
@@ -55,6 +71,23 @@ def axes(ndim: int, axis: Axis, batch_axis: Axis | None) -> tuple[int, int]:
     if members & batch:
         raise ValueError(f"batch_axis: expected axes other than axis={axis}, got {batch_axis}")
     return members, batch
+
+
+def vector_axes(ndim: int, axis: Axis | None, batch_axis: Axis | None) -> tuple[int, int]:
+    """Return the axes of a vector and those of independent problems as bit masks: all that one is not, the other is."""
+    everything = (1 << ndim) - 1
+    if axis is None:
+        batch = 0 if batch_axis is None else _mask("batch_axis", batch_axis, ndim)
+        if batch == everything:
+            raise ValueError(f"batch_axis: expected to leave an axis for the vectors, got all {ndim}")
+        return everything & ~batch, batch
+    members, batch = axes(ndim, axis, batch_axis)
+    if batch_axis is not None and members | batch != everything:
+        raise ValueError(
+            f"batch_axis: expected all the axes other than axis={axis} of an array of {ndim} dimensions, or None, "
+            f"got {batch_axis}"
+        )
+    return members, everything & ~members
 
 
 def _mask(name: str, axis: Axis, ndim: int) -> int:
@@ -167,3 +200,83 @@ def _default_threads() -> int:
 def unknown(name: str, value: Any, known: Sequence[str]) -> NoReturn:
     """Raise for a choice that is not among the known ones."""
     raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+
+
+def finite_radius(radii: npt.NDArray[np.float64]) -> None:
+    """Raise for a radius that no vector can have."""
+    if np.isinf(radii).any():
+        raise ValueError("radius: expected a finite number, got inf")
+
+
+def real(Y: npt.NDArray[Any]) -> None:
+    """Raise for complex numbers, which have no order."""
+    if Y.dtype.kind == "c":
+        raise TypeError(f"Y: expected real numbers, got {Y.dtype}")
+
+
+def weights(value: Any, Y: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return the weights as a float64 array of the shape of `Y`."""
+    try:
+        values = np.asarray(value)
+        if values.dtype.kind not in "biuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise TypeError(f"weights: expected an array of real numbers, got {value!r}") from None
+    values = values.astype(np.float64)
+    if not (np.isfinite(values) & (values >= 0)).all():
+        worst = values[~(np.isfinite(values) & (values >= 0))].flat[0]
+        raise ValueError(f"weights: expected finite numbers >= 0, got {worst}")
+    try:
+        return np.broadcast_to(values, Y.shape)
+    except ValueError:
+        raise ValueError(f"weights: expected a shape that broadcasts to {Y.shape}, got {values.shape}") from None
+
+
+def bounds(lower: Any, upper: Any, Y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the bounds of a box as arrays that broadcast to `Y`, in double precision."""
+    found = []
+    for name, value in (("lower", lower), ("upper", upper)):
+        try:
+            values = np.asarray(value)
+            if values.dtype.kind not in "biuf":
+                raise TypeError
+        except (TypeError, ValueError):
+            raise TypeError(f"{name}: expected a real number or an array of them, got {value!r}") from None
+        values = values.astype(np.float64)
+        if np.isnan(values).any():
+            raise ValueError(f"{name}: expected numbers, got nan")
+        try:
+            np.broadcast_to(values, Y.shape)
+        except ValueError:
+            raise ValueError(f"{name}: expected a shape that broadcasts to {Y.shape}, got {values.shape}") from None
+        found.append(values)
+    if (found[0] > found[1]).any():
+        raise ValueError("upper: expected numbers that are not below lower, got smaller ones")
+    return found[0], found[1]
+
+
+def level_axes(
+    Y: Any, norms: Sequence[str], level_axes: Sequence[Axis], known: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Return the axes of each level of a norm of norms: together they are all the axes of `Y`, each once."""
+    ndim = array(Y).ndim
+    for norm in norms:
+        if norm not in known:
+            unknown("norms", norm, known)
+    if len(norms) != len(level_axes) or not norms:
+        raise ValueError(f"axes: expected one entry for each of the {len(norms)} norms, got {len(level_axes)}")
+    masks = [_mask("axes", axis, ndim) for axis in level_axes]
+    if sum(masks) != (1 << ndim) - 1 or 0 in masks:
+        raise ValueError(f"axes: expected each of the {ndim} axes of Y once, got {tuple(level_axes)}")
+    return [tuple(axis for axis in range(ndim) if mask >> axis & 1) for mask in masks]
+
+
+def count(name: str, value: Any, most: int) -> int:
+    """Return a number of groups between 0 and `most`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected an int between 0 and {most}, got {value!r}") from None
+    if not 0 <= number <= most:
+        raise ValueError(f"{name}: expected an int between 0 and {most}, got {number}")
+    return number

@@ -33,6 +33,7 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, tuple[int, int]], np.nda
     "one_hot": _one_hot,
     "geometric": _geometric,
     "zero_groups": _zero_groups,
+    "sparse": lambda rng, shape: (rng.random(shape) < 0.1) * rng.integers(1, 6, size=shape) * 1.0,
     "constant": lambda rng, shape: np.full(shape, -0.1),
 }
 

@@ -22,12 +22,12 @@ def test_equals_the_oracle(case, distribution, dtype):
             note = f"{case} {distribution} {dtype} {shape} radius={radius!r}"
 
             X = case.project(Y, radius, axis=0)
-            assert_close(X, expected, Y, 0, note=note)
+            assert_close(case, X, expected, Y, 0, note=note)
             assert_optimal(case, Y, X, radius, 0)
 
             contiguous = np.ascontiguousarray(Y.T)
             X = case.project(contiguous, radius, axis=1)
-            assert_close(X, expected.T, contiguous, 1, note=note + " transposed")
+            assert_close(case, X, expected.T, contiguous, 1, note=note + " transposed")
             assert_optimal(case, contiguous, X, radius, 1)
 
 
@@ -50,9 +50,11 @@ def test_optimal_at_medium_sizes(case, distribution, dtype):
 @pytest.mark.parametrize("case", FAST_CASES, ids=str)
 def test_optimal_at_large_sizes(case, distribution, shape, dtype):
     """Large enough for a method to sample, stream and compress instead of looking at everything at once."""
+    if case.ball != "l1inf" and (shape == (4099, 257) or distribution not in ("normal", "cauchy", "ties")):
+        pytest.skip("to bound the time: these are sorted in extended precision")
     Y = matrix(distribution, shape, dtype)
     T = np.ascontiguousarray(Y.T)
-    for part in (1e-3, 0.25, 0.8):
+    for part in (1e-3, 0.25, 0.8) if case.ball == "l1inf" else (1e-3, 0.3):
         radius = part * case.exact_norm(Y, 0)
         assert_optimal(case, Y, case.project(Y, radius, axis=0), radius, 0, note=distribution)
         assert_optimal(case, T, case.project(T, radius, axis=1), radius, 1, note=distribution)
@@ -67,7 +69,7 @@ def test_equals_the_oracle_at_a_large_size(case, distribution):
         radius = part * case.exact_norm(Y, 0)
         mu, theta = exact_solution(distribution, shape, "float64", radius)
         X, info = case.project(Y, radius, axis=0, return_info=True)
-        assert_close(X, np.copysign(np.minimum(np.abs(Y), mu), Y), Y, 0, note=f"{distribution} {part}")
+        assert_close(case, X, np.copysign(np.minimum(np.abs(Y), mu), Y), Y, 0, note=f"{distribution} {part}")
         assert info.theta == pytest.approx(theta, rel=1e-12)
 
 

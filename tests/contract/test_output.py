@@ -5,9 +5,9 @@ import pytest
 
 from .data import LAYOUTS, matrix
 from .judge import assert_close, assert_optimal
-from .registry import CASES
+from .registry import CASES, L1INF
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 DTYPES = ("float64", "float32", "float16", "complex64", "complex128")
 SHAPES = ((1, 1), (12, 19), (65, 33), (130, 260))
@@ -19,16 +19,28 @@ def values(shape, dtype):
     return Y * np.exp(1j * matrix("uniform", shape)).astype(dtype) if Y.dtype.kind == "c" else Y
 
 
+def skip_if_real_only(case, dtype):
+    if "complex" in dtype and not case.of_a_norm:
+        pytest.skip("real numbers only")
+
+
+def parts_of(case, *parts):
+    """Without the infinite radius, which no simplex has."""
+    return [part for part in parts if case.of_a_norm or part < np.inf]
+
+
 def writable_layouts():
     return [name for name in LAYOUTS if name != "read_only"]
 
 
+@every_case
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_new_array_comes_back_and_the_input_stays(case, dtype):
+    skip_if_real_only(case, dtype)
     for shape in SHAPES:
         Y = values(shape, dtype)
         before = Y.copy()
-        for part in (0.0, *RADIUS_PARTS, np.inf):
+        for part in parts_of(case, 0.0, *RADIUS_PARTS, np.inf):
             radius = part * case.exact_norm(Y, 0)
             X = case.project(Y, radius)
             assert X is not Y
@@ -41,9 +53,11 @@ def test_a_new_array_comes_back_and_the_input_stays(case, dtype):
             assert Y.tobytes() == before.tobytes()
 
 
+@every_case
 @pytest.mark.parametrize("layout", writable_layouts())
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_out_in_any_layout(case, dtype, layout):
+    skip_if_real_only(case, dtype)
     for shape in SHAPES:
         Y = values(shape, dtype)
         for axis in (0, 1):
@@ -52,11 +66,11 @@ def test_out_in_any_layout(case, dtype, layout):
                 out = LAYOUTS[layout](np.full(shape, 77, dtype=dtype))
                 assert case.project(Y, radius, axis=axis, out=out) is out
                 expected = case.project(Y, radius, axis=axis)
-                assert_close(
-                    out, expected.astype(np.result_type(dtype, np.float64)), Y, axis, note=f"{shape} {axis} {part}"
-                )
+                expected = expected.astype(np.result_type(dtype, np.float64))
+                assert_close(case, out, expected, Y, axis, note=f"{shape} {axis} {part}")
 
 
+@every_case
 @pytest.mark.parametrize("layout", ["steps", "window", "mixed"])
 def test_nothing_is_written_beside_out(case, layout):
     Y = values((31, 45), "float64")
@@ -70,24 +84,25 @@ def test_nothing_is_written_beside_out(case, layout):
             assert np.count_nonzero(~np.isnan(around)) == out.size
 
 
+@every_case
 @pytest.mark.parametrize("layout", writable_layouts())
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_in_place(case, dtype, layout):
+    skip_if_real_only(case, dtype)
     for shape in SHAPES:
         Y = values(shape, dtype)
         for axis in (0, 1):
             for part in (0.0, *RADIUS_PARTS):
                 radius = part * case.exact_norm(Y, axis)
-                expected = case.project(Y, radius, axis=axis)
+                expected = case.project(Y, radius, axis=axis).astype(np.result_type(dtype, np.float64))
                 W = LAYOUTS[layout](Y)
                 assert case.project(W, radius, axis=axis, out=W) is W
-                assert_close(
-                    W, expected.astype(np.result_type(dtype, np.float64)), Y, axis, note=f"{shape} {axis} {part}"
-                )
+                assert_close(case, W, expected, Y, axis, note=f"{shape} {axis} {part}")
                 if part > 0:
                     assert_optimal(case, Y, np.array(W), radius, axis)
 
 
+@every_case
 @pytest.mark.parametrize("axis", [0, 1])
 def test_out_that_overlaps_the_input(case, axis):
     start = values((40, 40), "float64")
@@ -108,9 +123,10 @@ def test_out_that_overlaps_the_input(case, axis):
             Y, out = pick(W)
             Y[...] = start
             assert case.project(Y, radius, axis=axis, out=out) is out
-            assert_close(out, expected, start, axis, note=f"{name} {part}")
+            assert_close(case, out, expected, start, axis, note=f"{name} {part}")
 
 
+@every_case
 def test_lists_integers_and_booleans_are_promoted(case):
     rows = [[3, -1, 4], [1, -5, 9]]
     expected, _ = case.oracle(np.array(rows, dtype=np.float64), 5.0, 0)
@@ -121,30 +137,33 @@ def test_lists_integers_and_booleans_are_promoted(case):
     ):
         X = case.project(Y, 5)
         assert X.dtype == np.float64
-        assert_close(X, expected, expected * 0 + 9)
+        assert_close(case, X, expected, expected * 0 + 9)
     flags = np.array([[True, False, True], [True, True, False]])
     expected, _ = case.oracle(flags.astype(np.float64), 0.5, 0)
     X = case.project(flags, 0.5)
     assert X.dtype == np.float64
-    assert_close(X, expected, flags.astype(np.float64))
+    assert_close(case, X, expected, flags.astype(np.float64))
     unsigned = np.array([[200, 3], [7, 255]], dtype=np.uint8)
-    assert_close(case.project(unsigned, 30.0), case.oracle(unsigned, 30.0, 0)[0], unsigned.astype(np.float64))
+    assert_close(case, case.project(unsigned, 30.0), case.oracle(unsigned, 30.0, 0)[0], unsigned.astype(np.float64))
     counts = np.array([[2, -7], [3, 1]])
     out = np.empty((2, 2))
     assert case.project(counts, 3.0, out=out) is out
-    assert_close(out, case.oracle(counts, 3.0, 0)[0], out * 0 + 7)
+    assert_close(case, out, case.oracle(counts, 3.0, 0)[0], out * 0 + 7)
 
 
+@pytest.mark.parametrize("case", L1INF, ids=str)
 def test_one_dimension(case):
     """One group, whose cap is the radius; or as many groups as entries."""
     y = np.array([3.0, -1.0, 2.0, -5.0])
-    assert_close(case.project(y, 2.5, axis=0), np.array([2.5, -1.0, 2.0, -2.5]), y)
+    assert_close(case, case.project(y, 2.5, axis=0), np.array([2.5, -1.0, 2.0, -2.5]), y)
     Y = np.array([[3.0, -1.0, 2.0, -5.0]])
-    assert_close(case.project(Y, 2.0, axis=0), case.oracle(Y, 2.0, 0)[0], Y)
+    assert_close(case, case.project(Y, 2.0, axis=0), case.oracle(Y, 2.0, 0)[0], Y)
 
 
+@every_case
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_by_modulus(case, dtype):
+    skip_if_real_only(case, dtype)
     rng = np.random.default_rng(9)
     for shape in [(1, 1), (7, 5), (64, 33), (130, 70)]:
         phase = rng.uniform(-np.pi, np.pi, size=shape)
@@ -156,9 +175,10 @@ def test_complex_by_modulus(case, dtype):
                 X = case.project(Y, radius, axis=axis)
                 assert_optimal(case, Y, X, radius, axis)
                 if radius > 0:
-                    assert_close(X, case.oracle(Y, radius, axis)[0], Y, axis)
+                    assert_close(case, X, case.oracle(Y, radius, axis)[0], Y, axis)
 
 
+@every_case
 def test_foreign_byte_order_is_read_right_or_refused(case):
     Y = matrix("normal", (9, 8))
     foreign = Y.astype(Y.dtype.newbyteorder())
@@ -168,4 +188,4 @@ def test_foreign_byte_order_is_read_right_or_refused(case):
         with pytest.raises(TypeError, match=r"\bY\b"):
             case.project(foreign, 2.0)
     else:
-        assert_close(X.astype(np.float64), case.project(Y, 2.0), Y)
+        assert_close(case, X.astype(np.float64), case.project(Y, 2.0), Y)

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from .judge import assert_close, assert_optimal, rounding
-from .registry import CASES
+from .registry import CASES, EUCLIDEAN, NORM_BALLS
 
-pytestmark = pytest.mark.parametrize("case", CASES, ids=str)
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 ordinary = st.floats(-1e6, 1e6, allow_subnormal=False)
 few_values = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-9, 1e9])
@@ -34,34 +34,39 @@ def arrays_with_axes(draw, max_dims=4):
     return Y, tuple(signed[:count]), tuple(sorted(a % len(shape) for a in signed[count : count + batches]))
 
 
+@every_case
 @given(Y=st.one_of(matrices(ordinary), matrices(few_values)), part=parts)
 def test_equals_the_oracle(case, Y, part):
     radius = part * case.exact_norm(Y, 0)
     X = case.project(Y, radius)
     expected, _ = case.oracle(Y, radius, 0)
-    assert_close(X, expected, Y)
+    assert_close(case, X, expected, Y)
     if radius > 0:
         assert_optimal(case, Y, X, radius)
 
 
+@every_case
 @given(Y=matrices(st.floats(-1e4, 1e4, width=32), width=32), part=parts)
 def test_single_precision(case, Y, part):
     radius = part * case.exact_norm(Y, 0)
     X = case.project(Y, radius)
-    assert_close(X, case.oracle(Y, radius, 0)[0], Y)
+    assert_close(case, X, case.oracle(Y, radius, 0)[0], Y)
     if radius > 0:
         assert_optimal(case, Y, X, radius)
 
 
+@every_case
 @given(Y=matrices(st.floats(-6e4, 6e4, width=16), width=16), part=parts)
 def test_half_precision(case, Y, part):
     radius = part * case.exact_norm(Y, 0)
+    assume(case.of_a_norm or radius <= 65504.0)  # an entry may be as large
     X = case.project(Y, radius)
-    assert_close(X, case.oracle(Y, radius, 0)[0], Y)
+    assert_close(case, X, case.oracle(Y, radius, 0)[0], Y)
     if radius > 0:
         assert_optimal(case, Y, X, radius)
 
 
+@pytest.mark.parametrize("case", NORM_BALLS, ids=str)
 @given(Y=matrices(st.floats(allow_nan=False, allow_infinity=False), most=6), exponent=st.floats(-323, 308))
 def test_the_whole_range_of_floats(case, Y, exponent):
     radius = 10.0**exponent
@@ -72,10 +77,11 @@ def test_the_whole_range_of_floats(case, Y, exponent):
     with np.errstate(over="ignore"):
         worst = float(np.abs(X - expected).max())
     assert worst <= scale * rounding(Y.dtype, Y.shape[0]) + 5e-324
-    bound = radius * (1 + 4 * np.finfo(float).eps)
-    assert sum(map(float, np.abs(X).max(axis=0))) <= np.nextafter(bound, np.inf) or np.isinf(bound)
+    bound = np.longdouble(radius) * (1 + 4 * np.finfo(float).eps)
+    assert case.wide_norm(X, 0) <= bound + np.longdouble(5e-324)
 
 
+@every_case
 @given(drawn=arrays_with_axes(), part=parts)
 def test_any_axes_batches_and_strides(case, drawn, part):
     Y, axis, batch_axis = drawn
@@ -93,9 +99,11 @@ def test_any_axes_batches_and_strides(case, drawn, part):
     for i in np.ndindex(batch_shape):
         one = np.array(first[i])
         if one.size:
-            assert_close(np.array(got[i]), case.oracle(one, float(radii[i]), inner)[0], one, inner, note=f"problem {i}")
+            expected = case.oracle(one, float(radii[i]), inner)[0]
+            assert_close(case, np.array(got[i]), expected, one, inner, note=f"problem {i}")
 
 
+@pytest.mark.parametrize("case", EUCLIDEAN, ids=str)
 @given(Y=matrices(ordinary), shift=ordinary, part=st.floats(1e-6, 1.2))
 def test_nearer_inputs_give_nearer_results(case, Y, shift, part):
     radius = part * case.exact_norm(Y, 0)

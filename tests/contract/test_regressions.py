@@ -50,3 +50,18 @@ def test_an_estimate_of_theta_is_not_the_answer():
 def test_groups_that_drop_out_change_the_equation():
     Y = np.random.default_rng(13).standard_normal((64, 65))
     assert residual(Y, 1e-9 * normball.norm_l1inf(Y)) <= 1e-14
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_guess_of_theta_is_not_the_root_of_lines_that_do_not_change(order):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n, m = rng.integers(1, 40), rng.integers(1, 300)
+        Y = np.array(np.round(2 * rng.standard_normal((n, m))) * (rng.random((n, m)) < 0.05), order=order)
+        for share in (0.03, 0.1) if Y.any() else ():
+            radius = share * normball.norm_l1inf(Y)
+            X, info = normball.project_l1inf(Y, radius, return_info=True)
+            assert kkt_residual(Y, X, radius) <= 1e-14
+            assert info.theta == pytest.approx(
+                normball.project_l1inf(Y, radius, method="active_set", return_info=True)[1].theta, rel=1e-12
+            )

@@ -28,7 +28,7 @@ def test_after_a_perturbation(case, distribution, dtype):
             moved = (Y + size * np.abs(Y).max() * rng.normal(size=Y.shape)).astype(dtype)
             X = case.project(moved, radius, warm_start=info)
             assert_optimal(case, moved, X, radius, 0, note=f"{distribution} {part} {size}")
-            assert_close(X, case.project(moved, radius).astype(np.float64), moved)
+            assert_close(case, X, case.project(moved, radius).astype(np.float64), moved)
 
 
 def test_a_training_loop_in_place(case):
@@ -67,7 +67,7 @@ def test_nonsense_of_the_right_shape(case, part):
         start = dataclasses.replace(info, theta=theta, mu=mu, clipped=-1, kept=-1, reads=np.nan, order_steps=-1)
         X = case.project(Y, radius, warm_start=start)
         assert_optimal(case, Y, X, radius, 0, note=name)
-        assert_close(X, expected, Y, 0, note=name)
+        assert_close(case, X, expected, Y, 0, note=name)
 
 
 def test_from_another_radius_dtype_method_and_layout(case):

@@ -21,24 +21,12 @@
 #include <vector>
 
 #include "apply.hpp"
+#include "check.hpp"
 #include "l1inf/project.hpp"
 
 namespace {
 
 using namespace normball;
-
-int passed = 0;
-int failed = 0;
-std::string context;  // the case at hand, for the messages
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (condition) {                                                                     \
-            ++passed;                                                                        \
-        } else if (++failed <= 20) {                                                         \
-            std::printf("line %d: %s (%s)\n", __LINE__, #condition, context.c_str());        \
-        }                                                                                    \
-    } while (false)
 
 void say(const char* text) {
     if (write(STDOUT_FILENO, text, std::strlen(text)) < 0) _exit(1);
@@ -51,8 +39,6 @@ void give_up(int) {
     say("\n0 passed, 1 failed\n");
     _exit(1);
 }
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 const char* const dtype_names[] = {"f16", "f32", "f64", "c64", "c128"};
 const Dtype dtypes[] = {Dtype::f16, Dtype::f32, Dtype::f64, Dtype::c64, Dtype::c128};
@@ -726,6 +712,5 @@ int main(int arguments, char** argument) {
     check_warm_starts();
     check_large();
     check_huge();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? 0 : 1;
+    return verdict();
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "check.hpp"
 #include "l1inf/active_set.hpp"
 #include "l1inf/inverse_total_order.hpp"
 #include "l1inf/semismooth_newton.hpp"
@@ -21,21 +22,6 @@ namespace {
 
 using normball::Groups;
 using normball::Solution;
-
-int passed = 0;
-int failed = 0;
-std::string context;  // the case at hand, for the messages
-
-#define CHECK(condition)                                                                     \
-    do {                                                                                     \
-        if (condition) {                                                                     \
-            ++passed;                                                                        \
-        } else if (++failed <= 20) {                                                         \
-            std::printf("line %d: %s (%s)\n", __LINE__, #condition, context.c_str());        \
-        }                                                                                    \
-    } while (false)
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // A matrix with its groups one after the other.
 struct Matrix {
@@ -288,6 +274,5 @@ int main() {
     check_by_hand();
     check_shapes_and_distributions();
     check_long_walks();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? 0 : 1;
+    return verdict();
 }

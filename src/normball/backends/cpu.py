@@ -9,14 +9,27 @@ import numpy.typing as npt
 
 from normball import _core, _validate
 from normball._info import ProjectionInfo
+from normball.backends.family import aggregate, caps, magnitudes, norm, operate, path, project_box
+from normball.backends.steps import DTYPES, can_write, group_shape, is_plain
 
-__all__ = ["METHODS", "difference", "eps", "norms", "project_l1inf"]
+__all__ = [
+    "METHODS",
+    "aggregate",
+    "caps",
+    "eps",
+    "magnitudes",
+    "norm",
+    "norms",
+    "operate",
+    "path",
+    "project_box",
+    "project_l1inf",
+]
 
 METHODS = {
     name: code
     for code, name in enumerate(("newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"))
 }
-_DTYPES = {char: code for code, char in enumerate("efdFD")}
 
 
 def project_l1inf(
@@ -35,7 +48,7 @@ def project_l1inf(
     """See `normball.project_l1inf`."""
     Y = _validate.array(Y)
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
-    batch_shape = _shape(Y, ~batch) if batch else ()
+    batch_shape = group_shape(Y, ~batch) if batch else ()
     value, values = _validate.radius(radius, batch_shape, radius_name)
     if not isinstance(method, str) or method not in METHODS:
         _validate.unknown("method", method, tuple(METHODS))
@@ -46,18 +59,18 @@ def project_l1inf(
     mu: npt.NDArray[np.float64] | None = None
     old_theta = old_mu = None
     if warm_start is not None:
-        old_theta, old_mu = _validate.warm_start(warm_start, _shape(Y, axes), batch_shape)
+        old_theta, old_mu = _validate.warm_start(warm_start, group_shape(Y, axes), batch_shape)
     if return_info:
-        theta, mu = np.zeros(batch_shape), np.zeros(_shape(Y, axes))
+        theta, mu = np.zeros(batch_shape), np.zeros(group_shape(Y, axes))
 
     X = np.empty_like(Y, subok=False) if out is None else out
     tally = (0, 0, 0.0, 0)
     if Y.size:
-        source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
-        fits = source is Y if out is None else _can_write(X, source)
+        source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
+        fits = source is Y if out is None else can_write(X, source)
         target = X if fits else np.empty_like(source)
         result = _core.project_l1inf(
-            source, target, _DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
+            source, target, DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
             theta, mu, old_theta, old_mu,
         )  # fmt: skip
         if result is None:
@@ -84,41 +97,15 @@ def norms(
     """Sum of the group maxima and largest group sum: floats, or arrays of the batch shape."""
     Y = _validate.array(Y)
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
-    shape = _shape(Y, ~batch) if batch else ()
+    shape = group_shape(Y, ~batch) if batch else ()
     l1inf, linf1 = np.zeros(shape), np.zeros(shape)
     if Y.size:
-        source = Y if _is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
-        _core.norms(source, _DTYPES[Y.dtype.char], axes, batch, _validate.thread_count(threads), l1inf, linf1)
+        source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
+        _core.norms(source, DTYPES[Y.dtype.char], axes, batch, _validate.thread_count(threads), l1inf, linf1)
     return (l1inf, linf1) if batch_axis is not None else (float(l1inf), float(linf1))
 
 
-def difference(Y: Any, X: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return ``Y - X``, in the place of `X`."""
-    return np.subtract(Y, X, out=X)
-
-
 def eps(Y: Any) -> float:
-    """Unit of rounding of the result of projecting `Y`."""
+    """Return the unit of rounding of the result of projecting `Y`."""
     dtype = np.asarray(Y).dtype
     return float(np.finfo(dtype if dtype.kind in "fc" else np.float64).eps)
-
-
-def _shape(Y: npt.NDArray[Any], dropped: int) -> tuple[int, ...]:
-    return tuple(n for axis, n in enumerate(Y.shape) if not dropped >> axis & 1)
-
-
-def _is_plain(Y: npt.NDArray[Any]) -> bool:
-    """Whether the core can address `Y`: native byte order, aligned, strides in whole elements."""
-    flags = Y.flags
-    if not (Y.dtype.isnative and flags.aligned):
-        return False
-    return flags.c_contiguous or not any(stride % Y.itemsize for stride in Y.strides)
-
-
-def _can_write(X: npt.NDArray[Any], source: npt.NDArray[Any]) -> bool:
-    """Whether the core can write `X` while it reads `source`: apart from it, or in the very same place."""
-    if not _is_plain(X):
-        return False
-    if X is source or not np.may_share_memory(X, source):
-        return True
-    return X.ctypes.data == source.ctypes.data and X.strides == source.strides

@@ -33,16 +33,17 @@ def radius(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> Tensor:
     """Return the radius as a float64 tensor of the batch shape, or of no dimension if it is one number."""
     if not isinstance(value, Tensor):
         number, numbers = _validate.radius(value, tuple(batch_shape), name)
-        return torch.as_tensor(number if numbers is None else numbers, dtype=torch.float64)
+        known: Tensor = torch.as_tensor(number if numbers is None else numbers, dtype=torch.float64)
+        return known
     if value.is_complex() or value.layout != torch.strided:
         raise TypeError(f"{name}: expected real numbers, got {value.dtype}, {value.layout}")
     if value.ndim and value.device != Y.device:
         raise ValueError(f"{name}: expected a tensor on {Y.device}, as Y, got one on {value.device}")
-    value = value.double()
-    if value.ndim == 0:
-        return value
+    wide: Tensor = value.double()
+    if wide.ndim == 0:
+        return wide
     try:
-        return torch.broadcast_to(value, batch_shape)
+        return wide.broadcast_to(batch_shape)
     except RuntimeError:
         raise ValueError(
             f"{name}: expected a number or a shape that broadcasts to the batch {tuple(batch_shape)}, "

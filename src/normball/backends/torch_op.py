@@ -17,9 +17,21 @@ from normball import _validate
 from normball._info import ProjectionInfo
 from normball.backends import torch_checks
 from normball.backends.cpu import METHODS
+from normball.backends.torch_family import aggregate, caps, magnitudes, norm, operate, path, project_box
 from normball.backends.torch_rules import RULES, Start, others
 
-__all__ = ["difference", "eps", "norms", "project_l1inf"]
+__all__ = [
+    "aggregate",
+    "caps",
+    "eps",
+    "magnitudes",
+    "norm",
+    "norms",
+    "operate",
+    "path",
+    "project_box",
+    "project_l1inf",
+]
 
 
 def project_l1inf(
@@ -69,7 +81,7 @@ def _project(
     if out is not None:
         torch_checks.output(out, Y, radius)
         X = out
-        if _traced(Y):
+        if traced(Y):
             mu, theta = (
                 torch.ops.normball.project_in_place(Y, *arguments, *(start or (None, None)))
                 if out is Y
@@ -78,10 +90,10 @@ def _project(
         else:
             mu, theta, told = _write(Y.detach(), X.detach(), *arguments, start)
             torch.autograd.graph.increment_version(X)
-    elif _traced(Y):
+    elif traced(Y):
         X, mu, theta = torch.ops.normball.project(Y, *arguments, *(start or (None, None)))
-    elif _differentiated(Y, radius):
-        X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))
+    elif differentiated(Y, radius):
+        X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))  # type: ignore[no-untyped-call]
     else:
         X = _result_like(Y)
         mu, theta, told = _write(Y.detach(), X, *arguments, start)
@@ -106,17 +118,12 @@ def norms(
     return A.amax(axes, keepdim=True).sum(rest, dtype=torch.float64), sums.amax(rest)
 
 
-def difference(Y: Tensor, X: Tensor) -> Tensor:
-    """Return ``Y - X``, as a new tensor, for autograd may need both."""
-    return Y - X
-
-
 def eps(Y: Tensor) -> float:
-    """Unit of rounding of the dtype of `Y`."""
+    """Return the unit of rounding of the dtype of `Y`."""
     return torch.finfo(Y.dtype).eps
 
 
-def _traced(Y: Tensor) -> bool:
+def traced(Y: Tensor) -> bool:
     """Whether something other than plain execution looks on, so that the call must be one that it knows."""
     return (
         torch.compiler.is_compiling()
@@ -126,7 +133,8 @@ def _traced(Y: Tensor) -> bool:
     )
 
 
-def _differentiated(Y: Tensor, radius: Tensor) -> bool:
+def differentiated(Y: Tensor, radius: Tensor) -> bool:
+    """Whether a derivative may be asked for, or one of torch's function transforms is at work."""
     return (
         (torch.is_grad_enabled() and (Y.requires_grad or radius.requires_grad))
         or torch._C._are_functorch_transforms_active()
@@ -249,7 +257,9 @@ def _backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
     return into_Y, into_radius, *[None] * 8
 
 
-def _batched(info: Any, in_dims: Any, Y: Tensor, radius: Tensor, ball: str, axis: Any, batch_axis: Any, *rest: Any) -> Any:
+def _batched(
+    info: Any, in_dims: Any, Y: Tensor, radius: Tensor, ball: str, axis: Any, batch_axis: Any, *rest: Any
+) -> Any:
     """One more batch axis, in front."""
     *options, warm_mu, warm_theta = rest
     dims = dict(zip(("Y", "radius", "mu", "theta"), (*in_dims[:2], *in_dims[-2:]), strict=True))

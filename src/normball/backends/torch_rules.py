@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from normball._info import ProjectionInfo
 from normball.backends import cpu, cuda
 from normball.backends.cuda.plain import rounded_down
 
@@ -67,11 +68,12 @@ def _l1inf_host(
     if start is not None:
         old_mu, old_theta = start
         theta = old_theta.double().numpy()
-        info = cpu.ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
+        info = ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
     target = source if narrow or Y is X else X.numpy()
     _, told = cpu.project_l1inf(
-        source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info, True
-    )
+        source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info,
+        True,
+    )  # fmt: skip
     mu = torch.from_numpy(told.mu)
     if narrow:
         mu = rounded_down(mu, Y.dtype)
@@ -83,7 +85,7 @@ def _l1inf_host(
 def _l1inf_parts(
     Y: Tensor, mu: Tensor, theta: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return what is clipped with its sign, what passes, and the weight of each group in the mean and in the problem."""
+    """Return the signs of what is clipped, what passes, and the weights of each group and of the problem."""
     cap = expand(mu, Y.ndim, others(Y.ndim, axis))
     alive = cap > 0
     sign = torch.where((Y.abs() > cap) & alive, torch.sign(Y), 0.0)
@@ -99,6 +101,10 @@ def _l1inf_parts(
 def _l1inf_tangent(
     Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
+    if not torch.is_grad_enabled() and type(Y) in _PLAIN and type(V) in _PLAIN and not torch.compiler.is_compiling():
+        done = cuda.tangent_l1inf(Y, mu, theta, V, axis, batch_axis)
+        if done is not None:
+            return done
     # Within the piece of theta, a clipped entry is sign * mu_j with mu_j = (s_j - theta) / k_j. Hence its change is
     # sign * (a_j - abar) / k_j, where a_j is the change of s_j and abar that of theta, which keeps sum_j mu_j.
     sign, passes, each, share = _l1inf_parts(Y, mu, theta, axis, batch_axis)
@@ -114,5 +120,7 @@ def _l1inf_push_radius(
     sign, _, each, share = _l1inf_parts(Y, mu, theta, axis, batch_axis)
     return sign * (each * share * expand(change, Y.ndim, batch_axis)).to(Y.dtype)
 
+
+_PLAIN = (Tensor, torch.nn.Parameter)  # not under a transform, and not traced
 
 RULES = {"l1inf": Rule(_l1inf_host, cuda.project_l1inf, _l1inf_tangent, _l1inf_push_radius)}

@@ -11,8 +11,9 @@ from typing import Any
 from normball._dispatch import backend_for
 from normball._info import ProjectionInfo
 from normball._validate import Axis
+from normball.balls._ball import Ball
 
-__all__ = ["L1InfBall", "norm_l1inf", "norm_linf1", "project_l1inf", "project_l1inf_", "prox_linf1"]
+__all__ = ["L1InfBall", "norm_l1inf", "project_l1inf", "project_l1inf_", "prox_l1inf"]
 
 
 def project_l1inf(
@@ -86,7 +87,7 @@ def project_l1inf(
     array([[2., 0.],
            [1., 0.]])
     >>> info
-    ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=2.50)
+    ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=3.00)
     """
     return backend_for(Y).project_l1inf(
         Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start, return_info
@@ -122,42 +123,44 @@ def norm_l1inf(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, thread
     return backend_for(Y).norms(Y, axis, batch_axis, threads)[0]
 
 
-def norm_linf1(Y: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None) -> Any:
-    """Largest over the groups of the sum of the magnitudes, in double precision: the dual norm of `norm_l1inf`.
-
-    Parameters are those of `project_l1inf`. An array of the batch shape with batch axes, else a float.
-
-    Examples
-    --------
-    >>> import normball
-    >>> normball.norm_linf1([[3.0, -0.5], [1.0, 0.5]])
-    4.0
-    """
-    return backend_for(Y).norms(Y, axis, batch_axis, threads)[1]
-
-
-def prox_linf1(
-    Y: Any, scale: Any, axis: Axis = 0, *, batch_axis: Axis | None = None, threads: int | None = None
+def prox_l1inf(
+    Y: Any,
+    scale: Any,
+    *,
+    axis: Axis = 0,
+    batch_axis: Axis | None = None,
+    out: Any = None,
+    check_finite: bool = True,
+    threads: int | None = None,
+    return_info: bool = False,
 ) -> Any:
-    r"""Proximal operator of ``scale * norm_linf1``.
+    r"""Proximal operator of the l1,inf norm: what the projection onto the linf,1 ball takes away.
 
-    Solves :math:`\min_X \tfrac12 \|X - Y\|_F^2 + \text{scale} \cdot \max_g \sum_i |X_{ig}|` through Moreau's identity:
-    what the projection onto the l1,inf ball of radius `scale` takes away.
+    Solves, exactly,
+
+    .. math:: \min_X \tfrac12 \|X - Y\|^2 + \text{scale} \cdot \sum_g \max_i |X_{ig}|.
+
+    Every group is clipped to a cap of its own, chosen such that it loses `scale` in l1 norm; those that have no
+    more than that to lose become zero. So this is `project_l1inf` with a given theta in place of a given radius.
+
+    `scale` is at least 0; the other parameters are those of `project_l12`, and so is what it returns. The theta of its
+    info is `scale`.
 
     Examples
     --------
-    >>> import normball
-    >>> normball.prox_linf1([[3.0, -0.5], [1.0, 0.5]], 1.0)
-    array([[ 2. , -0.5],
-           [ 0. ,  0.5]])
+    >>> import numpy as np, normball
+    >>> Y = np.array([[3.0, -0.5], [1.0, 0.5]])
+    >>> normball.prox_l1inf(Y, 1.0)
+    array([[2., 0.],
+           [1., 0.]])
     """
-    backend = backend_for(Y)
-    X = backend.project_l1inf(Y, scale, axis, batch_axis, "newton", None, True, threads, None, False, "scale")
-    return backend.difference(Y, X)
+    return backend_for(Y).operate(
+        "prox_l1inf", Y, scale, axis, batch_axis, out, check_finite, threads, return_info
+    )
 
 
 @dataclass(frozen=True)
-class L1InfBall:
+class L1InfBall(Ball):
     """The set of arrays with ``norm_l1inf(Y, axis) <= radius``, as a value.
 
     Examples
@@ -171,21 +174,9 @@ class L1InfBall:
            [1., 0.]])
     """
 
-    radius: Any
     axis: Axis = 0
 
-    def project(self, Y: Any, **options: Any) -> Any:
-        """Nearest point of the ball; options are those of `project_l1inf`."""
-        return project_l1inf(Y, self.radius, axis=self.axis, **options)
-
-    __call__ = project
-
-    def norm(self, Y: Any) -> Any:
-        """Norm that the ball bounds."""
-        return norm_l1inf(Y, self.axis)
-
-    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0) -> bool:
-        """Whether ``norm(Y) <= radius * (1 + rtol) + atol``; by default within four units of rounding of Y's dtype."""
-        if rtol is None:
-            rtol = 4.0 * backend_for(Y).eps(Y)
-        return bool(self.norm(Y) <= self.radius * (1.0 + rtol) + atol)
+    name = "l1inf"
+    dual_name = "linf1"
+    projection = staticmethod(project_l1inf)
+    norm_function = staticmethod(norm_l1inf)

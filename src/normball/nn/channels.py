@@ -29,7 +29,8 @@ _ELEMENTWISE_MODULES = (
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout)
 _ELEMENTWISE: set[Any] = {
     F.relu, F.relu6, F.leaky_relu, F.elu, F.gelu, F.silu, F.mish, F.softplus, F.hardswish, F.hardsigmoid, F.tanh,
-    F.sigmoid, torch.relu, torch.tanh, torch.sigmoid, torch.abs, "relu", "relu_", "tanh", "sigmoid", "abs", "contiguous",
+    F.sigmoid, torch.relu, torch.tanh, torch.sigmoid, torch.abs, "relu", "relu_", "tanh", "sigmoid", "abs",
+    "contiguous",
 }  # fmt: skip
 _MAX_POOLS = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d)
 _MEAN_POOLS = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
@@ -205,10 +206,11 @@ class _Walk:
             return self._same(name, Value(1, value.slots, always), value)
         if isinstance(module, nn.LayerNorm) and len(module.normalized_shape) == 1:
             return self._layer_norm(name, module, self._of(source, -1))
-        if isinstance(module, _ELEMENTWISE_MODULES) and (value := self.values.get(source)) is not None:  # type: ignore[arg-type]
-            return Value(value.axis, value.slots, module(value.always.clone()))
+        known = self.values.get(source) if isinstance(source, fx.Node) else None
+        if isinstance(module, _ELEMENTWISE_MODULES) and known is not None:
+            return Value(known.axis, known.slots, module(known.always.clone()))
         if isinstance(module, _DROPOUTS):
-            return self.values.get(source)  # type: ignore[arg-type]
+            return known
         if isinstance(module, (*_MAX_POOLS, *_GLOBAL_POOLS)):
             return self._of(source, 1)
         if isinstance(module, _MEAN_POOLS):
@@ -216,7 +218,7 @@ class _Walk:
             padded = any(_all(module.padding)) and module.count_include_pad
             always = torch.where(value.always == 0, 0.0, math.nan) if padded else value.always
             return Value(1, value.slots, always)
-        if isinstance(module, nn.Flatten) and module.start_dim == 1 and module.end_dim in (-1, len(self._shape(source)) - 1):
+        if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
             return self._flattened(source)
         self._opaque(node)
         return None
@@ -234,7 +236,7 @@ class _Walk:
         return written
 
     def _same(self, name: str, written: Value, read: Value) -> Value:
-        """A module with numbers for each channel, which stay what they are."""
+        """Note a module with numbers for each channel, which stay what they are."""
         if (known := self.found.uses.get(name)) is not None:
             self.found.join(known.reads, read.slots)
         else:
@@ -290,13 +292,11 @@ class _Walk:
     def _flattens(self, node: fx.Node) -> bool:
         rest = node.args[1:]
         if node.target in (torch.flatten, "flatten"):
-            return rest in ((1,), (1, -1)) or (not rest and node.kwargs.get("start_dim") == 1)
+            return rest in ((1,), (1, -1)) or (not rest and bool(node.kwargs.get("start_dim") == 1))
         if node.target in ("view", "reshape"):
-            return len(rest) == 2 and rest[1] == -1 and len(self._shape(node)) == 2 and self._keeps_batch(node)
+            whole = len(rest) == 2 and isinstance(rest[1], int) and rest[1] == -1
+            return whole and self._shape(node)[0] == self._shape(node.args[0])[0]
         return False
-
-    def _keeps_batch(self, node: fx.Node) -> bool:
-        return self._shape(node)[0] == self._shape(node.args[0])[0]
 
     def _combined(self, node: fx.Node, combine: Callable[[Any, Any], Any]) -> Value | None:
         values = [self.values.get(a) if isinstance(a, fx.Node) else None for a in node.args[:2]]
@@ -331,7 +331,9 @@ def _silent(weight: Tensor, axis: int) -> Tensor:
 def _applied(target: Any, always: Tensor, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
     options.pop("inplace", None)
     always = always.clone()
-    return getattr(always, target)(*args, **options) if isinstance(target, str) else target(always, *args, **options)
+    function = getattr(Tensor, target) if isinstance(target, str) else target
+    applied: Tensor = function(always, *args, **options)
+    return applied
 
 
 def _all(value: Any) -> tuple[Any, ...]:

@@ -26,7 +26,8 @@ class Frozen:
     def __init__(self, parameters: Mapping[str, nn.Parameter], masks: Mapping[str, Tensor]) -> None:
         self._held = [(parameters[name], ~mask) for name, mask in masks.items()]
         self._hooks = [
-            parameter.register_post_accumulate_grad_hook(self._clear_grad(zero)) for parameter, zero in self._held
+            parameter.register_post_accumulate_grad_hook(self._clear_grad(zero))  # type: ignore[no-untyped-call]
+            for parameter, zero in self._held
         ]
         self._hooks.append(register_optimizer_step_post_hook(self._after_step))
         self._clear()

@@ -28,7 +28,7 @@ def matched(model: nn.Module, balls: Mapping[Pattern, Any]) -> dict[str, Any]:
             raise ValueError(_no_match(pattern, list(parameters)))
         for name in names:
             if name in found:
-                raise ValueError(f"balls: expected one pattern for each parameter, got a second, {pattern!r}, for {name}")
+                raise ValueError(f"balls: expected one pattern for each parameter, got two for {name}: {pattern!r}")
             found[name] = ball
     return found
 

@@ -113,7 +113,7 @@ class NGroups:
         if n >= A.shape[0]:
             return math.inf
         norms, which = A.sum(1).topk(n + 1)
-        # Just above the greatest norm that shall vanish: any theta up to the next norm would do, and this shrinks least.
+        # Just above the greatest norm that shall vanish: any theta up to the next would do, and this shrinks least.
         theta = norms[n] + 0.01 * (norms[n - 1] - norms[n]) if n else norms[0]
         Z = A[which[:n]].sort(1, descending=True).values
         k = torch.arange(1, Z.shape[1] + 1, device=Y.device)

@@ -42,7 +42,8 @@ class SparsityReport:
         return sum(layer.saved * layer.parameters for layer in self.layers) / max(total, 1)
 
     def __str__(self) -> str:
-        lines = [f"{'weight':32s}{'zero inputs':>16s}{'zero outputs':>16s}{'parameters':>12s}{'zeros':>8s}{'saved':>8s}"]
+        head = f"{'weight':32s}{'zero inputs':>16s}{'zero outputs':>16s}{'parameters':>12s}{'zeros':>8s}{'saved':>8s}"
+        lines = [head]
         for x in self.layers:
             inputs, outputs = f"{x.zero_inputs} of {x.inputs}", f"{x.zero_outputs} of {x.outputs}"
             zeros = x.zeros / max(x.parameters, 1)

@@ -18,6 +18,9 @@ class PartialLayerNorm(nn.Module):
     They still count in the mean and in the variance, through their number, their sum and the sum of their squares.
     """
 
+    removed_sum: Tensor
+    removed_squares: Tensor
+
     def __init__(self, kept: int, removed: int, eps: float, affine: bool, bias: bool) -> None:
         super().__init__()
         self.removed, self.eps = removed, eps
@@ -41,18 +44,19 @@ class PartialLayerNorm(nn.Module):
 def blank(module: nn.Module, record: dict[str, Any]) -> nn.Module:
     """Return a module of the kind of `module` and of the sizes recorded, on its device, with nothing learnt."""
     example = next(iter(module.parameters()), None)
-    place = {} if example is None else {"device": example.device, "dtype": example.dtype}
+    place: dict[str, Any] = {} if example is None else {"device": example.device, "dtype": example.dtype}
+    kind: Any = type(module)
     small: nn.Module
     if isinstance(module, nn.Linear):
         small = nn.Linear(record["in"], record["out"], bias=record["bias"], **place)
     elif isinstance(module, CONVOLUTIONS):
         depthwise = module.groups > 1
-        small = type(module)(
+        small = kind(
             record["in"], record["out"], module.kernel_size, module.stride, module.padding, module.dilation,
             groups=record["out"] if depthwise else 1, bias=record["bias"], padding_mode=module.padding_mode, **place,
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
     elif isinstance(module, NORMS):
-        small = type(module)(record["out"], module.eps, module.momentum, module.affine, module.track_running_stats, **place)
+        small = kind(record["out"], module.eps, module.momentum, module.affine, module.track_running_stats, **place)
     elif isinstance(module, nn.LayerNorm):
         removed = module.normalized_shape[0] - record["out"]
         affine, bias = module.elementwise_affine, module.bias is not None

@@ -15,15 +15,18 @@ from torch import Tensor
 
 from normball.backends.cuda import plain
 
-__all__ = ["project_l1inf"]
+__all__ = ["project_l1inf", "tangent_l1inf"]
 
 
 @lru_cache(maxsize=1024)
 def _layout(
     shape: tuple[int, ...], axis: tuple[int, ...], batch_axis: tuple[int, ...]
 ) -> tuple[list[int], list[int], list[int], list[int], list[int]]:
-    """Return the order of the axes as (problem, group, member), the three sizes, the shapes of the caps in that order
-    and of theta, and where the axes of the caps belong."""
+    """Return how to see an array as (problem, group, member).
+
+    That is: the order of the axes, the three sizes, the shapes of the caps in that order and of theta, and where the
+    axes of the caps belong.
+    """
     groups = [a for a in range(len(shape)) if a not in axis and a not in batch_axis]
     sizes = [[shape[a] for a in axes] for axes in (batch_axis, groups, axis)]
     kept = [*batch_axis, *groups]
@@ -59,6 +62,20 @@ def project_l1inf(
     if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
         X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
     return done[0].reshape(caps_shape).permute(place), done[1].reshape(theta_shape)
+
+
+def tangent_l1inf(
+    Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> tuple[Tensor, Tensor] | None:
+    """Return the Jacobian times `V` and the derivative by the radius times `V`; None where the kernels cannot."""
+    kernels = _kernels_for(Y)
+    if kernels is None or batch_axis or Y.numel() == 0 or Y.dtype == torch.float64:
+        return None
+    order, shape, *_ = _layout(tuple(Y.shape), tuple(axis), ())
+    source, along = (T.permute(order).reshape(shape[1:]) for T in (Y, V))
+    X, mean = kernels.tangent_l1inf(source, mu.reshape(-1), theta, along)
+    back = sorted(range(Y.ndim), key=order.__getitem__)
+    return X.reshape([Y.shape[a] for a in order]).permute(back), mean
 
 
 @cache

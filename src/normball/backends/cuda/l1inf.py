@@ -35,7 +35,7 @@ def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 def _caps(t, peak, g, C, interior, bad, DTYPE: tl.constexpr):
     """The caps as they are written: they sum to the radius, and do not exceed it after rounding."""
     scale = tl.where(g > 0, C / tl.maximum(g, 1e-300), 0.0)
-    if DTYPE == tl.float64:
+    if tl.float64 == DTYPE:
         scale *= 1.0 - 2.0**-51  # sums of doubles err by a unit or two
     cap = tl.where(interior, peak, t * scale)
     return rounded_down(tl.where(bad, float("nan"), cap), DTYPE)
@@ -103,7 +103,7 @@ def _solve(
         meeting += 1
         low = _bound(sums, peaks, C, groups, members)
         theta = low
-        if M > 0:
+        if M > 0:  # noqa: SIM102 - one is known to the compiler, one is not
             if (peaks > C) & (sums < float("inf")):
                 theta = _on_two_lines(lines, low, C, groups, members, M)
     t, k, moves = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)
@@ -155,9 +155,11 @@ def resident(
     me = tl.program_id(0)
     problem = tl.program_id(1).to(tl.int64)
     DTYPE: tl.constexpr = y.dtype.element_ty
-    WIDE: tl.constexpr = tl.float64 if DTYPE == tl.float64 else tl.float32
+    WIDE: tl.constexpr = tl.float64 if tl.float64 == DTYPE else tl.float32
     C = _radius(radius, radii, problem, BY_POINTER)
-    at, there, g = tile_at(y + problem * (y_problem * VG * VN), me, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX)
+    at, there, g = tile_at(
+        y + problem * (y_problem * VG * VN), me, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+    )
     v = tl.load(at, mask=there, other=0.0)
     total = sums_of(v, STRIDED, WIDE)
     peak = peaks_of(v, STRIDED, WIDE)
@@ -173,7 +175,9 @@ def resident(
     interior = peaks <= C
     bad = ~((sums < float("inf")) & (C >= 0))
     cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
-    at, there, g = tile_at(x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX)
+    at, there, g = tile_at(
+        x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+    )
     tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
     tl.store(mu + problem * groups + g, cap, mask=g < groups)
     if me == 0:
@@ -192,7 +196,7 @@ def streaming(
     """Many tiles for each block, one after another; the groups that may be non-zero are read again in each round."""
     me = tl.program_id(0)
     DTYPE: tl.constexpr = y.dtype.element_ty
-    WIDE: tl.constexpr = tl.float64 if DTYPE == tl.float64 else tl.float32
+    WIDE: tl.constexpr = tl.float64 if tl.float64 == DTYPE else tl.float32
     C = _radius(radius, radii, 0, BY_POINTER)
     G: tl.constexpr = B if STRIDED else A
     lanes = tl.arange(0, G)
@@ -203,13 +207,15 @@ def streaming(
         theta = _sane(tl.load(old_theta))
     else:
         # One tile of each block, spread over the matrix, is a smaller problem of the same kind.
-        at, there, g = tile_at(y, (me * tiles) // programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX)
+        at, there, g = tile_at(
+            y, (me * tiles) // programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
         v = tl.load(at, mask=there, other=0.0)
         sampled = programs * G
         total = sums_of(v, STRIDED, WIDE)
         theta, t, _, _, _, meeting = _solve(
-            v, t, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines, me * G + lanes,
-            slots, counter, meeting, programs, M, SLOTS, False, STRIDED, WIDE,
+            v, t, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
+            me * G + lanes, slots, counter, meeting, programs, M, SLOTS, False, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
@@ -217,7 +223,9 @@ def streaming(
     mass = tl.zeros([G], tl.float64)
     slope = tl.zeros([G], tl.float64)
     for tile in range(me, tiles, programs):
-        at, there, g = tile_at(y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX)
+        at, there, g = tile_at(
+            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
         v = tl.load(at, mask=there, other=0.0)
         total = sums_of(v, STRIDED, WIDE)
         peak = peaks_of(v, STRIDED, WIDE)
@@ -252,7 +260,9 @@ def streaming(
             k = tl.load(counts + g, mask=g < groups, other=0)
             if tl.max((alive | (k > 0)).to(tl.int32)) > 0:
                 t = moved_along(tl.load(caps + g, mask=g < groups, other=0.0), k, rose)
-                at, there, g = tile_at(y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX)
+                at, there, g = tile_at(
+                    y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+                )
                 v = tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0)
                 t, now, moves = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
                 tl.debug_barrier()
@@ -272,9 +282,13 @@ def streaming(
         t = tl.load(caps + g, mask=g < groups, other=0.0)
         peak = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float64)
         cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
-        at, there, g = tile_at(y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX)
+        at, there, g = tile_at(
+            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
         v = tl.load(at, mask=there & by_group(tl.where(interior, 1.0, t) > 0, STRIDED), other=0.0)
-        at, there, g = tile_at(x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX)
+        at, there, g = tile_at(
+            x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+        )
         tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
         tl.debug_barrier()
         tl.store(mu + g, cap, mask=g < groups)

@@ -13,9 +13,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf
+from normball.backends.cuda import l1inf, l1inf_tangent
 
-__all__ = ["project_l1inf"]
+__all__ = ["project_l1inf", "tangent_l1inf"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
@@ -50,7 +50,7 @@ def _fits(groups: int, members: int, processors: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plan(groups: int, members: int, strided: bool, processors: int) -> Plan | None:
+def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int) -> Plan | None:
     """Return how to cut a problem, or None where a group is too long for one block."""
     N = triton.next_power_of_2(members)
     G = _fits(groups, members, processors)
@@ -63,11 +63,12 @@ def plan(groups: int, members: int, strided: bool, processors: int) -> Plan | No
     tiles = triton.cdiv(groups, G)
     # At most 32 elements for each thread, as far as there are threads.
     warps = max(1, min(16, G * N // 1024))
+    wide = 32 * 16 // itemsize  # what a warp reads at once, 16 bytes for each thread
     if strided:
-        A = min(N, max(1, 128 * warps // G))
+        A = min(N, max(1, wide * warps // G))
         shape = (A, N // A, G)
     else:
-        B = min(N, max(32, 128 * warps // G))
+        B = min(N, max(wide // 4, wide * warps // G))
         shape = (G, N // B, B)
     # Two smaller blocks share a multiprocessor: one loads while one works.
     share = 2 if not resident and warps <= 8 and processors > 1 else 1
@@ -147,12 +148,13 @@ def _prepared(
     y_strides: tuple[int, ...],
     x_strides: tuple[int, ...],
     device: torch.device,
+    itemsize: int,
     warm: bool,
     by_pointer: bool,
 ) -> Prepared | None:
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    cut = plan(groups, members, strided, _processors(device))
+    cut = plan(groups, members, strided, _processors(device), itemsize)
     if cut is None:
         return None
     # Problems of one block each are independent blocks of one launch; larger ones follow one another.
@@ -191,7 +193,9 @@ def project_l1inf(
     problems, groups, members = Y.shape
     device = Y.device
     by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
-    ready = _prepared((problems, groups, members), Y.stride(), X.stride(), device, start is not None, by_pointer)
+    ready = _prepared(
+        (problems, groups, members), Y.stride(), X.stride(), device, Y.itemsize, start is not None, by_pointer
+    )
     if ready is None or (ready.state and Y.stride(1) < Y.stride(2)):
         return _packed(Y, X, radius, start)
     mu = torch.empty((problems, groups), dtype=Y.dtype, device=device)
@@ -199,7 +203,7 @@ def project_l1inf(
     value = 0.0 if by_pointer else float(radius)
     radii = radius.to(device).broadcast_to(problems).contiguous() if by_pointer else theta
     old_mu, old_theta = (None, None) if start is None else start
-    memory = (
+    memory: tuple[Tensor, ...] = (
         torch.empty(ready.slots, dtype=torch.float64, device=device),
         _counter(device),
         torch.empty(ready.lines, dtype=torch.float32, device=device),
@@ -228,7 +232,7 @@ def _packed(
 ) -> tuple[Tensor, Tensor] | None:
     """Project groups that lie side by side and do not fit the device all at once: turned, and turned back."""
     problems, groups, members = Y.shape
-    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device)) is None:
+    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device), Y.itemsize) is None:
         return None
     packed = torch.empty((problems, groups, members), dtype=Y.dtype, device=Y.device)
     grid = (triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)
@@ -237,3 +241,28 @@ def _packed(
     done = project_l1inf(packed, packed, radius, start)
     turn(packed, X, groups, members, *packed.stride(), *X.stride(), SIDE=TURNED)
     return done
+
+
+def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
+    groups, members = Y.shape
+    X = torch.empty_like(V)
+    signed = torch.empty(groups, dtype=torch.float64, device=Y.device)
+    counts = torch.empty(groups, dtype=torch.int32, device=Y.device)
+    strided = Y.stride(0) < Y.stride(1)
+    G, N = (32, 64) if strided else (1, 2048)
+    N = min(N, triton.next_power_of_2(members))
+    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G),)]
+    sizes = (groups, members, *Y.stride(), *V.stride())
+    first(Y, V, mu, signed, counts, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
+    each = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
+    whole = each.sum()
+    mean = torch.where(whole > 0, (signed * each).sum() / whole.clamp(min=1e-300), 0.0)
+    G, N = (64, 32) if strided else (1, 4096)
+    N = min(N, triton.next_power_of_2(members))
+    second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
+    second(
+        Y, V, X, mu, (signed - mean) * each, theta, *sizes, *X.stride(),
+        G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+    )  # fmt: skip
+    return X, mean

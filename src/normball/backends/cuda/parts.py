@@ -15,13 +15,13 @@ import triton.language as tl
 @triton.jit
 def rounded_down(x, DTYPE: tl.constexpr):
     """The largest DTYPE not above x, for x >= 0 in double precision."""
-    if DTYPE == tl.float64:
+    if tl.float64 == DTYPE:
         return x
     else:
         near = x.to(tl.float32).to(DTYPE)
         above = near.to(tl.float64) > x
         # The bits of positive floats are ordered as integers are.
-        if DTYPE == tl.float32:
+        if tl.float32 == DTYPE:
             return (near.to(tl.int32, bitcast=True) - above.to(tl.int32)).to(tl.float32, bitcast=True)
         else:
             return (near.to(tl.int16, bitcast=True) - above.to(tl.int16)).to(DTYPE, bitcast=True)
@@ -67,7 +67,7 @@ def by_group(x, STRIDED: tl.constexpr):
 def _sum(x, STRIDED: tl.constexpr):
     """Sums over the groups, in double precision beyond runs of eight members."""
     AXIS: tl.constexpr = 0 if STRIDED else 1
-    if x.dtype == tl.int32 or x.dtype == tl.float64 or x.shape[1] <= 8:
+    if x.dtype == tl.int32 or x.dtype == tl.float64 or x.shape[1] <= 8:  # noqa: PLR1714
         x = tl.sum(x, 1)
     else:
         x = tl.sum(tl.reshape(x, [x.shape[0], x.shape[1] // 8, 8, x.shape[2]]), 2)
@@ -154,7 +154,7 @@ def meet(slots, counter, meeting, programs, a, b, c, d, SLOTS: tl.constexpr):
 @triton.jit
 def leave(counter, programs):
     """The last block out resets the counters, for the next launch."""
-    if programs > 1:
+    if programs > 1:  # noqa: SIM102
         if tl.atomic_add(counter + 1, 1, sem="acq_rel", scope="gpu") == programs - 1:
             tl.atomic_xchg(counter, 0)
             tl.atomic_xchg(counter + 1, 0)

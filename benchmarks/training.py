@@ -1,0 +1,147 @@
+"""What the constraint costs a training step: ``python -m benchmarks.training [--device cuda]``.
+
+On the CPU the supervised autoencoder 10000-100-2, batch 32, its first weight projected at every step; on CUDA a
+transformer of four layers and width 1024, the first weight of every feed-forward block projected at every step. Steps
+with and without the projection take turns; medians. Also the projection of a tensor against that of an array, and the
+derivative against a copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+from torch import nn
+
+import normball
+
+
+def seconds(action: Callable[[], Any], device: str) -> float:
+    start = time.perf_counter()
+    action()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def by_turns(actions: dict[str, Callable[[], Any]], device: str, rounds: int) -> dict[str, float]:
+    for action in actions.values():
+        for _ in range(3):
+            action()
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for _ in range(rounds):
+        for name, action in actions.items():
+            times[name].append(seconds(action, device))
+    return {name: median(values) for name, values in times.items()}
+
+
+class Autoencoder(nn.Module):
+    def __init__(self, features: int = 10000) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(features, 100), nn.ReLU(), nn.Linear(100, 2))
+        self.decoder = nn.Sequential(nn.Linear(2, 100), nn.ReLU(), nn.Linear(100, features))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        z = self.encoder(x)
+        return z, self.decoder(z)
+
+
+def autoencoder_step(radius: float | None) -> Callable[[], None]:
+    torch.manual_seed(0)
+    model, x, y = Autoencoder(), torch.randn(32, 10000), torch.randint(2, (32,))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    if radius is not None:
+        normball.nn.constrain(model, optimizer, {"encoder.0.weight": normball.L1InfBall(radius)})
+
+    def step() -> None:
+        optimizer.zero_grad()
+        z, back = model(x)
+        (nn.functional.cross_entropy(z, y) + 5e-5 * nn.functional.smooth_l1_loss(back, x)).backward()
+        optimizer.step()
+
+    return step
+
+
+def transformer_step(share: float | None) -> Callable[[], None]:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(1024, 16, 4096, batch_first=True, device="cuda")
+    model = nn.TransformerEncoder(layer, 4)
+    x = torch.randn(16, 512, 1024, device="cuda")
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    if share is not None:
+        radius = share * float(normball.norm_l1inf(model.layers[0].linear1.weight))
+        normball.nn.constrain(model, optimizer, {r"layers\..*\.linear1\.weight": normball.L1InfBall(radius)})
+
+    def step() -> None:
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = model(x).float().square().mean()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def steps(device: str, rounds: int) -> None:
+    if device == "cpu":
+        actions = {"without": autoencoder_step(None), "with": autoencoder_step(1.0)}
+        name = "autoencoder 10000-100-2, batch 32"
+    else:
+        actions = {"without": transformer_step(None), "with": transformer_step(0.2)}
+        name = "transformer, 4 layers, width 1024, batch 16 x 512, bfloat16 autocast"
+    times = by_turns(actions, device, rounds)
+    more = 100 * (times["with"] / times["without"] - 1)
+    print(f"{name}: {1e3 * times['without']:.2f} ms a step, {1e3 * times['with']:.2f} ms with the projection: {more:+.1f} %")
+
+
+def tensors_and_arrays(rounds: int) -> None:
+    for shape in ((100, 10000), (1000, 1000), (4096, 4096)):
+        T = torch.randn(shape)
+        Y, X, out = T.numpy(), torch.empty_like(T), torch.empty_like(T).numpy()
+        radius = 0.01 * float(normball.norm_l1inf(T))
+        times = by_turns(
+            {
+                "array": lambda Y=Y, r=radius, out=out: normball.project_l1inf(Y, r, out=out),
+                "tensor": lambda T=T, r=radius, X=X: normball.project_l1inf(T, r, out=X),
+            },
+            "cpu",
+            rounds,
+        )
+        print(f"{shape}: a tensor takes {times['tensor'] / times['array']:.3f} of the time of an array")
+
+
+def backward(device: str, rounds: int) -> None:
+    for shape, axis in (((4096, 4096), 0), ((4096, 4096), 1)):
+        W = torch.randn(shape, device=device, requires_grad=True)
+        G = torch.randn(shape, device=device)
+        for share in (0.01, 0.5):
+            radius = share * float(normball.norm_l1inf(W.detach(), axis))
+            X = normball.project_l1inf(W, radius, axis=axis)
+            times = by_turns(
+                {
+                    "copy": lambda G=G: G.clone(),
+                    "backward": lambda X=X, W=W, G=G: torch.autograd.grad(X, W, G, retain_graph=True),
+                },
+                device,
+                rounds,
+            )
+            print(f"derivative {shape} axis {axis} radius {share} of the norm: {times['backward'] / times['copy']:.2f} copies")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--rounds", type=int, default=21)
+    options = parser.parse_args()
+    steps(options.device, options.rounds)
+    if options.device == "cpu":
+        tensors_and_arrays(options.rounds)
+    backward(options.device, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+// Writes a result once one number is known for each group: every member clipped to it, shrunk towards zero by it,
+// shifted down by it, or scaled by it.
+//
+// NaN fills its group with NaN. Numbers that leave nothing of a group have it filled with zeros, and not read.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "apply.hpp"
+#include "dispatch.hpp"
+#include "family/runs.hpp"
+#include "parallel.hpp"
+#include "rounding.hpp"
+#include "view.hpp"
+
+namespace normball {
+
+enum class Write { shrink, shift, scale, clip };
+
+inline bool leaves_nothing(Write kind, double p) {
+    return kind == Write::shrink || kind == Write::shift ? p == HUGE_VAL : p == 0.0;
+}
+
+inline bool leaves_all(Write kind, double p) {
+    return (kind == Write::shrink && p == 0.0) || (kind == Write::scale && p == 1.0);
+}
+
+// y * factor rounded towards zero, which the product of subnormal numbers is not.
+inline double scaled_down(double y, double factor) {
+    const double x = y * factor;
+    if (std::fabs(x) > 0x1p-960) return x;
+    return std::ldexp(std::trunc(std::ldexp(std::ldexp(y, 200) * factor, 874)), -1074);
+}
+
+// One member of any type. Entries are rounded towards zero, so that many small ones do not add up to more than they may.
+template <class T>
+T written(Write kind, T y, double p) {
+    if (std::isnan(p)) return CapOf<T>::not_a_number();
+    if (leaves_nothing(kind, p)) return T{};
+    if (leaves_all(kind, p)) return y;
+    using R = typename CapOf<T>::type;
+    if (kind == Write::clip) return clip(y, round_down<R>(p));
+    if constexpr (std::is_same_v<T, Half>) {
+        const bool negative = y.bits & Half::sign;
+        const double value = negative ? -magnitude(y) : magnitude(y);
+        const double size = kind == Write::scale ? std::fabs(value * p)
+                            : kind == Write::shift ? std::max(value - p, 0.0)
+                                                   : std::max(std::fabs(value) - p, 0.0);
+        const Half x = round_down<Half>(size);
+        const bool keeps_sign = kind != Write::shift && negative && x.bits != 0;
+        return {static_cast<std::uint16_t>(x.bits | (keeps_sign ? Half::sign : 0))};
+    } else if constexpr (std::is_floating_point_v<T>) {
+        const auto value = static_cast<double>(y);
+        const double x = kind == Write::scale   ? scaled_down(value, p)
+                         : kind == Write::shift ? std::max(value - p, 0.0)
+                                                : std::copysign(std::max(std::fabs(value) - p, 0.0), value);
+        const T size = round_down<T>(std::fabs(x));
+        return x < 0.0 ? -size : size;
+    } else {
+        double factor = p;
+        if (kind != Write::scale) {
+            // As in clip: the modulus may overflow, that of a subnormal number is better magnified.
+            const double scale = std::max(std::fabs(y.real()), std::fabs(y.imag())) < R(1) ? 0x1p60 : 0.25;
+            const double modulus = magnitude(y, scale);
+            if (!(modulus > scale * p)) return T{};
+            factor = (modulus - scale * p) / modulus;
+        }
+        const auto part = [&](R v) {
+            const double x = scaled_down(static_cast<double>(v), factor);
+            const R size = round_down<R>(std::fabs(x));
+            return x < 0.0 ? -size : size;
+        };
+        return {part(y.real()), part(y.imag())};
+    }
+}
+
+// Any type and any strides, along whichever of the two inner axes lies closer together in the output.
+template <class T>
+void write_anywhere(const View& view, Write kind, const double* p) {
+    const auto* in = static_cast<const T*>(view.in);
+    auto* out = static_cast<T*>(view.out);
+    const auto step = [](const Axes& axes) { return axes.empty() ? INT64_MAX : std::abs(axes.inner().stride.out); };
+    if (step(view.member) <= step(view.group))
+        for (std::int64_t g = 0; g < view.groups(); ++g) {
+            const Offset at = view.group.at(g);
+            for (std::int64_t i = 0; i < view.members(); ++i) {
+                const Offset to = at + view.member.at(i);
+                out[to.out] = written(kind, in[to.in], p[g]);
+            }
+        }
+    else
+        for (std::int64_t i = 0; i < view.members(); ++i) {
+            const Offset at = view.member.at(i);
+            for (std::int64_t g = 0; g < view.groups(); ++g) {
+                const Offset to = at + view.group.at(g);
+                out[to.out] = written(kind, in[to.in], p[g]);
+            }
+        }
+}
+
+// What T cannot hold of a parameter, rounded up: nobody may keep more than is his.
+template <class T>
+T rest_of(double p) {
+    const double rest = std::isfinite(p) ? p - static_cast<double>(floor_to<T>(p)) : 0.0;
+    const T near = static_cast<T>(rest);
+    return static_cast<double>(near) < rest ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+}
+
+// A run of one group's members, or of several groups of which nothing is left.
+template <class T>
+void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
+    if (leaves_nothing(kind, p))
+        kernels<T>().row_clip(y, x, n, T(0), stream);
+    else
+        family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
+}
+
+// Groups [begin, end), whose members lie in contiguous runs.
+template <class T>
+void write_rows(const View& view, Write kind, const double* p, std::int64_t begin, std::int64_t end, bool stream) {
+    const std::int64_t run = view.member.inner().extent, runs = view.member.outer_count();
+    const bool dense = runs == 1 && view.group.outer_count() == 1 && view.group.inner().stride.out == run;
+    for (std::int64_t g = begin, next; g < end; g = next) {
+        const Offset at = view.group.at(g);
+        for (next = g + 1; dense && leaves_nothing(kind, p[g]) && next < end && leaves_nothing(kind, p[next]);) ++next;
+        for (std::int64_t i = 0; i < runs; ++i) {
+            const Offset from = at + view.member.outer_at(i);
+            write_run(kind, static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out,
+                      run * (next - g), p[g], stream);
+        }
+    }
+}
+
+// All of them. Backwards, for the end of the array is what the last read left in the cache.
+template <class T>
+void write_all_rows(const View& view, Write kind, const double* p, bool stream, Team& team) {
+    const std::int64_t m = view.groups(), n = view.members(), run = view.member.inner().extent;
+    if (n <= piece_elements) {
+        const std::int64_t per_task = std::max<std::int64_t>(1, piece_elements / n), tasks = (m + per_task - 1) / per_task;
+        team.run(tasks, [&](std::int64_t t) {
+            const std::int64_t begin = (tasks - 1 - t) * per_task;
+            write_rows<T>(view, kind, p, begin, std::min(begin + per_task, m), stream);
+        });
+        return;
+    }
+    const std::int64_t runs = view.member.outer_count(), pieces = (run + piece_elements - 1) / piece_elements;
+    const std::int64_t tasks = m * runs * pieces;
+    team.run(tasks, [&](std::int64_t t) {
+        const std::int64_t task = tasks - 1 - t, g = task / (runs * pieces), first = task % pieces * piece_elements;
+        const Offset from = view.group.at(g) + view.member.outer_at(task / pieces % runs);
+        write_run(kind, static_cast<const T*>(view.in) + from.in + first, static_cast<T*>(view.out) + from.out + first,
+                  std::min(piece_elements, run - first), p[g], stream);
+    });
+}
+
+// Groups side by side: one row of members after another.
+template <class T>
+void write_strips(const View& view, Write kind, const double* p, bool stream, Team& team) {
+    const std::int64_t m = view.groups(), n = view.members(), line = view.group.inner().extent;
+    std::vector<T> high(static_cast<std::size_t>(m)), low(high.size());
+    std::transform(p, p + m, high.begin(), floor_to<T>);
+    std::transform(p, p + m, low.begin(), rest_of<T>);
+    const std::int64_t per_task = std::max<std::int64_t>(1, piece_elements / line), tasks = (n + per_task - 1) / per_task;
+    for (std::int64_t g = 0; g < m; g += line) {
+        const Offset at = view.group.at(g);
+        team.run(tasks, [&](std::int64_t t) {
+            for (std::int64_t i = t * per_task; i < std::min((t + 1) * per_task, n); ++i) {
+                const Offset from = at + view.member.at(i);
+                family_kernels<T>().strip_map[static_cast<int>(kind)](
+                    static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out, line,
+                    high.data() + g, low.data() + g, stream);
+            }
+        });
+    }
+}
+
+// p: one number for each group, in the view's own order. `tiny` asks for entries that are rounded towards zero, which
+// matters where they are subnormal.
+inline void write(const View& view, Write kind, const double* p, bool tiny, Team& team) {
+    const Offset member = view.member.inner().stride, group = view.group.inner().stride;
+    const bool sound = std::none_of(p, p + view.groups(), [](double x) { return std::isnan(x); });
+    with_type(view.dtype, [&]<class T>(T*) {
+        if constexpr (std::is_floating_point_v<T>) {
+            const bool stream = view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
+            const bool rows = member.in == 1 && member.out == 1;
+            const bool fast = sound && (!tiny || kind == Write::clip);
+            if (fast && rows) return write_all_rows<T>(view, kind, p, stream, team);
+            if (fast && group.in == 1 && group.out == 1) return write_strips<T>(view, kind, p, stream, team);
+        }
+        write_anywhere<T>(view, kind, p);
+    });
+}
+
+}  // namespace normball

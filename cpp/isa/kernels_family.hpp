@@ -1,0 +1,298 @@
+// The passes of FamilyKernels in dispatch.hpp, written once in terms of lanes and compiled for each instruction set.
+#pragma once
+
+#include "dispatch.hpp"
+#include "isa/kernels.hpp"
+#include "isa/simd_wide.hpp"
+
+namespace normball::NORMBALL_ISA {
+
+// Calls term(register, which of 4 accumulators) for all of y, magnitudes unless Signed, and fold() every few terms. The
+// last register is filled up with `filler`, which must not count.
+template <class T, bool Signed, class Term, class Fold>
+[[gnu::always_inline]] inline void over_all(const T* y, Index n, T filler, Term term, Fold fold) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width, block = 32 * W;
+    const auto of = [](typename L::Reg v) __attribute__((always_inline)) { return Signed ? v : L::magnitude(v); };
+    Index i = 0;
+    while (n - i >= 4 * W) {
+        const Index end = n - i < block ? n : i + block;
+        for (; i + 4 * W <= end; i += 4 * W)
+            for (int u = 0; u < 4; ++u) term(of(L::load(y + i + u * W)), u);
+        fold();
+    }
+    if (n - i >= W) term(of(L::load(y + i)), 0), i += W;
+    if (n - i >= W) term(of(L::load(y + i)), 1), i += W;
+    if (n - i >= W) term(of(L::load(y + i)), 2), i += W;
+    if (n - i > 0) {
+        alignas(64) T rest[W];
+        for (Index j = 0; j < W; ++j) rest[j] = j < n - i ? y[i + j] : filler;
+        term(of(L::load(rest)), 3);
+    }
+    fold();
+}
+
+// ---- sums ---------------------------------------------------------------------------------------------------------
+
+template <class T, bool Square>
+double row_total(const T* y, Index n) {
+    Exact<T> sum;
+    over_all<T, false>(
+        y, n, T(0),
+        [&](typename Lanes<T>::Reg v, int u) __attribute__((always_inline)) {
+            if constexpr (Square)
+                sum.add_square(u, v);
+            else
+                sum.add(u, v);
+        },
+        [&]() __attribute__((always_inline)) { sum.fold(); });
+    return sum.total();
+}
+
+// A few rows of a register of columns; then the partial sums join `sums`, and what rounding took joins `errors`.
+template <class T, bool Square, bool Partial>
+void strip_total_block(const T* y, Index stride, Index rows, Index last, double* sums, double* errors) {
+    using L = Lanes<T>;
+    using D = Lanes<double>;
+    constexpr int parts = L::width / D::width;
+    Double part[2] = {D::all(0), D::all(0)};
+    for (Index i = 0; i < rows; ++i, y += stride) {
+        const auto v = L::magnitude(Partial ? L::load_first(y, last) : L::load(y));
+        in_double(v, [&](Double x, int p) __attribute__((always_inline)) {
+            part[p] = D::add(part[p], Square ? times(x, x) : x);
+        });
+    }
+    for (int p = 0; p < parts; ++p) {
+        const Double sum = D::load(sums + p * D::width), total = D::add(sum, part[p]), back = less(total, sum);
+        const Double error = D::add(less(sum, less(total, back)), less(part[p], back));
+        D::store(sums + p * D::width, total);
+        D::store(errors + p * D::width, D::add(D::load(errors + p * D::width), error));
+    }
+}
+
+template <class T, bool Square>
+void strip_total(const T* y, Index stride, Index n, Index width, double* sums, double* errors) {
+    constexpr Index W = Lanes<T>::width;
+    for (Index r = 0; r < n; r += strip_rows) {
+        const Index rows = n - r < strip_rows ? n - r : strip_rows;
+        const T* block = y + r * stride;
+        Index c = 0;
+        for (; c + W <= width; c += W)
+            strip_total_block<T, Square, false>(block + c, stride, rows, W, sums + c, errors + c);
+        if (c < width) strip_total_block<T, Square, true>(block + c, stride, rows, width - c, sums + c, errors + c);
+    }
+}
+
+// ---- thresholds ---------------------------------------------------------------------------------------------------
+
+template <class T, bool Signed>
+Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
+    using L = Lanes<T>;
+    const auto threshold = L::all(t);
+    const Double from = Lanes<double>::all(static_cast<double>(t));
+    Exact<T> sum;
+    Index to = 0;
+    over_all<T, Signed>(
+        y, n, Signed ? t : T(0),
+        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+            const auto m = L::above(v, threshold);
+            sum.add_excess(u, v, from);
+            const unsigned bits = L::bits(m);
+            L::compress(found + to, bits, v);  // without asking whether there is any: the guess would often fail
+            to += popcount(bits);
+        },
+        [&]() __attribute__((always_inline)) { sum.fold(); });
+    *excess += sum.total();
+    return to;
+}
+
+template <class T, bool Signed>
+Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Index* above, double* total) {
+    using L = Lanes<T>;
+    const auto low = L::all(lo), high = L::all(hi);
+    const Double from = Lanes<double>::all(static_cast<double>(hi));
+    Exact<T> sum;
+    Folded<T> all;
+    Index to = 0, count = 0;
+    over_all<T, Signed>(
+        y, n, Signed ? lo : T(0),
+        [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+            const auto m = L::above(v, high);
+            sum.add_excess(u, v, from);
+            all.part[u] = L::add(all.part[u], L::magnitude(v));
+            count += popcount(L::bits(m));
+            const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
+            L::compress(found + to, bits, v);
+            to += popcount(bits);
+        },
+        [&]() __attribute__((always_inline)) { sum.fold(), all.fold(); });
+    *excess += sum.total();
+    *above += count;
+    *total += all.sum.total();
+    return to;
+}
+
+// ---- writing ------------------------------------------------------------------------------------------------------
+
+// A parameter p is given as the largest T that is not above it, and what is left of it: an entry loses first the one, then
+// the other, and is right to a unit in its last place though p is more than T can hold.
+template <class T>
+struct Shrink {  // towards zero, by the parameter
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    // Written such that a parameter of 0 leaves the sign of a zero.
+    static T less_one(T y, T p) {
+        const T below = y < p ? y : p;
+        return y - (below > -p ? below : T(0) - p);
+    }
+    static Reg less_all(Reg y, Reg p) { return less(y, L::max(L::min(y, p), L::minus(p))); }
+    static T one(T y, T high, T low) { return sizeof(T) == 8 ? less_one(y, high) : less_one(less_one(y, high), low); }
+    static Reg all(Reg y, Reg high, Reg low) {
+        return sizeof(T) == 8 ? less_all(y, high) : less_all(less_all(y, high), low);
+    }
+};
+template <class T>
+struct Shift {  // down by the parameter, to zero at most
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static T one(T y, T high, T low) { return (y - high) - low > T(0) ? (y - high) - low : T(0); }
+    static Reg all(Reg y, Reg high, Reg low) {
+        return L::max(less(less(y, high), low), L::all(0));
+    }
+};
+template <class T>
+struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static T one(T y, T high, T) { return high > T(0) ? y * high : T(0); }
+    static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
+};
+
+template <class T>
+struct Clip {  // to plus or minus what T holds of the parameter
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static T one(T y, T high, T) { return y > high ? high : y < -high ? T(0) - high : y; }
+    static Reg all(Reg y, Reg high, Reg) { return L::max(L::min(y, high), L::minus(high)); }
+};
+
+template <class T, class Op, bool Stream>
+void row_map_to(const T* y, T* x, Index n, T high, T low) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width;
+    const auto all_high = L::all(high), all_low = L::all(low);
+    Index i = Stream ? to_alignment(x, n) : 0;
+    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high, low);
+    for (; i + W <= n; i += W) put<T, Stream>(x + i, Op::all(L::load(y + i), all_high, all_low));
+    for (; i < n; ++i) x[i] = Op::one(y[i], high, low);
+}
+
+template <class T, class Op>
+void row_map(const T* y, T* x, Index n, T high, T low, bool stream) {
+    stream ? row_map_to<T, Op, true>(y, x, n, high, low) : row_map_to<T, Op, false>(y, x, n, high, low);
+}
+
+template <class T, class Op, bool Stream>
+void strip_map_to(const T* y, T* x, Index width, const T* high, const T* low) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width;
+    Index i = Stream ? to_alignment(x, width) : 0;
+    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high[h], low[h]);
+    for (; i + W <= width; i += W)
+        put<T, Stream>(x + i, Op::all(L::load(y + i), L::load(high + i), L::load(low + i)));
+    for (; i < width; ++i) x[i] = Op::one(y[i], high[i], low[i]);
+}
+
+template <class T, class Op>
+void strip_map(const T* y, T* x, Index width, const T* high, const T* low, bool stream) {
+    stream ? strip_map_to<T, Op, true>(y, x, width, high, low) : strip_map_to<T, Op, false>(y, x, width, high, low);
+}
+
+// ---- turning -------------------------------------------------------------------------------------------------------
+
+// Rounds of perfect shuffles turn the rows of a square of registers into its columns.
+template <class T>
+void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
+    using L = Lanes<T>;
+    constexpr int W = L::width;
+    for (int round = 1; round < W; round *= 2) {
+        typename L::Reg next[W];
+        for (int i = 0; i < W / 2; ++i) {
+            next[2 * i] = L::zip_low(square[i], square[i + W / 2]);
+            next[2 * i + 1] = L::zip_high(square[i], square[i + W / 2]);
+        }
+        for (int i = 0; i < W; ++i) square[i] = next[i];
+    }
+}
+
+// Some columns of one register: which, and where they go.
+struct Piece {
+    Index base, to;
+    unsigned bits;
+};
+inline constexpr Index tile_stride = gather_limit + lane_limit;
+
+// Side by side into the tile, row by row.
+template <class T>
+void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
+                  T* tile) {
+    using L = Lanes<T>;
+    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
+        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
+        for (Index p = 0; p < number; ++p) {
+            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
+            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
+            L::compress(tile + pieces[p].to, pieces[p].bits, v);
+        }
+    }
+}
+
+// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
+template <class T>
+void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
+                  Index row_stride) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width;
+    Piece pieces[gather_limit];
+    Index number = 0;
+    for (Index j = 0; j < count; ++j) {
+        // The last register of the strip may begin early, so as not to read past its end.
+        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
+        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
+        pieces[number - 1].bits |= 1u << (columns[j] - base);
+    }
+    alignas(64) T tile[W * tile_stride];
+    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
+    for (Index r = 0; r < n; r += W) {
+        const Index height = n - r < W ? n - r : W;
+        const T* block = y + r * stride;
+        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
+        for (Index j = 0; j < count; j += W) {
+            typename L::Reg square[W];
+            if (whole && height == W)
+                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
+            else
+                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
+            transpose<T>(square);
+            const Index wanted = count - j < W ? count - j : W;
+            T* to = rows + j * row_stride + r;
+            if (height == W)  // a masked store is slow even when it masks nothing
+                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
+            else
+                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
+        }
+    }
+}
+
+template <class T>
+FamilyKernels<T> family_table() {
+    return {{row_total<T, false>, row_total<T, true>},
+            {strip_total<T, false>, strip_total<T, true>},
+            {row_filter<T, false>, row_filter<T, true>},
+            {row_window<T, false>, row_window<T, true>},
+            {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>, row_map<T, Clip<T>>},
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
+            strip_gather<T>};
+}
+
+}  // namespace normball::NORMBALL_ISA

@@ -1,0 +1,61 @@
+"""What every ball can do, so that the file of a ball holds only what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from normball._dispatch import backend_for
+from normball._validate import Axis
+
+__all__ = ["Ball"]
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A set of arrays as a value: those whose norm is at most the radius. The base of all the balls.
+
+    Parameters
+    ----------
+    radius : float
+        At least 0.
+    axis : int, tuple of int or None
+        The axes that the inner norm runs over; None, where the ball has one norm only, for all of them.
+    """
+
+    radius: Any
+    axis: Axis | None = None
+
+    name: ClassVar[str] = ""
+    dual_name: ClassVar[str] = ""
+    projection: ClassVar[Callable[..., Any]]
+    norm_function: ClassVar[Callable[..., Any]]
+
+    def project(self, Y: Any, **options: Any) -> Any:
+        """Nearest point of the ball; options are those of the function that projects onto it."""
+        return type(self).projection(Y, self.radius, axis=self.axis, **options)
+
+    def __call__(self, Y: Any, **options: Any) -> Any:
+        """Nearest point of the ball: the same as `project`."""
+        return self.project(Y, **options)
+
+    def norm(self, Y: Any) -> Any:
+        """Norm that the ball bounds; one for each vector, where an axis was given and the ball has no groups."""
+        return type(self).norm_function(Y, self.axis)
+
+    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0) -> bool:
+        """Whether ``norm(Y) <= radius * (1 + rtol) + atol``; by default within four units of rounding of Y's dtype."""
+        if rtol is None:
+            rtol = 4.0 * backend_for(Y).eps(Y)
+        inside = self.norm(Y) <= self.radius * (1.0 + rtol) + atol
+        return inside if isinstance(inside, bool) else bool(inside.all())
+
+    @property
+    def dual(self) -> Ball:
+        """Ball of the dual norm, of the same radius: what this projection leaves is the prox of that norm."""
+        from normball.balls import BALLS
+
+        if not self.dual_name:
+            raise TypeError(f"{type(self).__name__}: expected the ball of a norm, got a set that has no dual norm")
+        return BALLS[self.dual_name](self.radius, self.axis)

@@ -1,0 +1,128 @@
+"""Asking for a number of groups, and for many radii at once."""
+
+import numpy as np
+import pytest
+
+import normball
+
+RNG = np.random.default_rng(0)
+BALLS = ["l1inf", "l12", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"]
+DATA = {
+    "normal": lambda: RNG.normal(size=(40, 60)),
+    "lognormal": lambda: RNG.lognormal(sigma=2, size=(40, 60)),
+    "cauchy": lambda: RNG.standard_cauchy((40, 60)),
+    "geometric": lambda: RNG.normal(size=(40, 60)) * np.geomspace(1, 1e-9, 60),
+    "sparse": lambda: RNG.normal(size=(40, 60)) * (RNG.random((40, 60)) < 0.25),
+}
+
+
+def survivors(ball, Y, radius, axis=0):
+    X = normball.BALLS[ball](radius, axis).project(Y)
+    return np.count_nonzero(np.abs(X).max(axis=axis))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "complex128"])
+@pytest.mark.parametrize("ball", BALLS)
+@pytest.mark.parametrize("name", DATA)
+def test_just_so_many_groups(ball, name, dtype):
+    Y = np.clip(DATA[name](), -6e4, 6e4).astype(dtype)
+    if dtype == "float16" and name == "geometric":
+        pytest.skip("most of it is zero in half precision")
+    for order in "CF":
+        values = np.array(Y, order=order)
+        for k in (0, 1, 2, 7, 30, 58):
+            radius = normball.radius_for_sparsity(values, ball, n_groups=k)
+            assert isinstance(radius, float)
+            assert survivors(ball, values, radius) == k
+            assert radius == normball.radius_for_sparsity(values, ball, zero_groups=60 - k)
+    radius = normball.radius_for_sparsity(np.ascontiguousarray(Y.T), ball, n_groups=7, axis=1)
+    assert survivors(ball, np.ascontiguousarray(Y.T), radius, axis=1) == 7
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_all_the_groups(ball):
+    Y = RNG.normal(size=(10, 20))
+    radius = normball.radius_for_sparsity(Y, ball, n_groups=20)
+    assert survivors(ball, Y, radius) == 20
+    assert radius < normball.BALLS[ball](1.0).norm(Y)
+
+
+@pytest.mark.parametrize("ball", BALLS)
+def test_in_batches(ball):
+    Y = RNG.normal(size=(3, 12, 25))
+    radii = normball.radius_for_sparsity(Y, ball, n_groups=9, axis=1, batch_axis=0)
+    assert radii.shape == (3,)
+    for one, radius in zip(Y, radii, strict=True):
+        assert radius == pytest.approx(normball.radius_for_sparsity(one, ball, n_groups=9), rel=1e-14)
+        assert survivors(ball, one, float(radius)) == 9
+
+
+def test_entries_of_the_l1_ball():
+    Y = RNG.normal(size=(20, 30))
+    for k in (0, 1, 100, 599, 600):
+        radius = normball.radius_for_sparsity(Y, "l1", n_groups=k)
+        assert np.count_nonzero(normball.project_l1(Y, radius)) == k
+
+
+def test_large_and_in_order():
+    Y = RNG.normal(size=(300, 4000)).astype(np.float32)
+    radii = [normball.radius_for_sparsity(Y, n_groups=k) for k in (1, 10, 100, 1000, 3999)]
+    assert radii == sorted(radii)
+    for k, radius in zip((1, 10, 100, 1000, 3999), radii, strict=True):
+        assert normball.project_l1inf(Y, radius, return_info=True)[1].n_nonzero == k
+
+
+def test_ties_are_told():
+    Y = np.array([[3.0, 2.0, 2.0, 2.0, 1.0, 0.0]])
+    for ball in (*BALLS, "l1"):
+        for k in (2, 3):
+            with pytest.raises(ValueError, match=r"n_groups.*1 or 4.*got"):
+                normball.radius_for_sparsity(Y, ball, n_groups=k)
+        with pytest.raises(ValueError, match=r"n_groups.*at most 5.*got 6"):
+            normball.radius_for_sparsity(Y, ball, n_groups=6)
+        for k in (0, 1, 4, 5):
+            radius = normball.radius_for_sparsity(Y, ball, n_groups=k)
+            assert np.count_nonzero(normball.BALLS[ball](radius, 0 if ball != "l1" else None).project(Y)) == k
+
+
+def test_bad_requests():
+    Y = np.ones((2, 3))
+    for arguments, word in [
+        ({}, "n_groups"), ({"n_groups": 1, "zero_groups": 2}, "n_groups"), ({"n_groups": 4}, "n_groups"),
+        ({"n_groups": -1}, "n_groups"), ({"zero_groups": 4}, "zero_groups"), ({"ball": "l7", "n_groups": 1}, "ball"),
+    ]:  # fmt: skip
+        with pytest.raises(ValueError, match=rf"\b{word}\b"):
+            normball.radius_for_sparsity(Y, **arguments)
+    with pytest.raises(TypeError, match=r"\bn_groups\b"):
+        normball.radius_for_sparsity(Y, n_groups=1.5)
+    with pytest.raises(ValueError, match=r"\bY\b"):
+        normball.radius_for_sparsity([[np.nan, 1.0]], n_groups=1)
+
+
+@pytest.mark.parametrize("name", normball.BALLS)
+def test_a_path_is_its_projections(name):
+    Y = RNG.normal(size=(30, 40))
+    radii = [0.0, 1e-3, 0.5, 3.0, 20.0, 5.0, 1e5]
+    found = list(normball.radius_path(Y, radii, name, return_info=True))
+    assert len(found) == len(radii)
+    for radius, (X, info) in zip(radii, found, strict=True):
+        expected, alone = normball.BALLS[name](radius).project(Y, return_info=True)
+        np.testing.assert_allclose(X, expected, rtol=0, atol=1e-14 * max(1, radius if name == "simplex" else 1))
+        np.testing.assert_allclose(info.theta, alone.theta, rtol=1e-12, atol=1e-14 * max(1, radius))
+    for X, (expected, _) in zip(normball.radius_path(Y, radii, name), found, strict=True):
+        assert np.array_equal(X, expected)
+    if name in ("l12", "bilevel_l1inf"):
+        assert found[3][1].reads <= 1.0  # nothing is read twice
+
+
+def test_a_path_reads_less_than_its_projections():
+    Y = RNG.normal(size=(100, 2000))
+    radii = np.geomspace(50, 1, 6)
+    along = [info.reads for _, info in normball.radius_path(Y, radii, return_info=True)]
+    alone = [normball.project_l1inf(Y, r, return_info=True)[1].reads for r in radii]
+    assert sum(along) <= sum(alone) * 1.05
+
+
+def test_a_path_of_an_unknown_ball():
+    with pytest.raises(ValueError, match=r"\bball\b"):
+        normball.radius_path(np.ones((2, 2)), [1.0], "l7")
