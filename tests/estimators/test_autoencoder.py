@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification
 
 from normball import norm_l1inf, project_l1inf
 from normball.estimators import SupervisedAutoencoder
-from normball.estimators._path import NORMS, ranked, scores, threshold
+from normball.estimators._path import NORMS, ball_of, ranked, scores, threshold
 from normball.estimators._selection import Fold, choose, grid
 
 
@@ -39,12 +39,6 @@ def test_the_path_is_that_of_the_projection(seed):
 
 @pytest.mark.parametrize("norm", sorted(NORMS))
 def test_the_path_of_every_norm(norm):
-    from normball import balls
-
-    if norm != "l1inf" and not hasattr(balls, "BALLS"):
-        pytest.skip("the other balls are not here")
-    from normball.estimators._path import ball_of
-
     W = np.random.default_rng(1).normal(size=(7, 20))
     order = ranked(scores(W, norm))
     for count in (1, 5, 19):
@@ -64,6 +58,15 @@ def test_every_descent_finds_the_features(descent):
     np.testing.assert_array_equal(sae.predict_proba(X), sae.predict_proba(changed))
     assert sae.feature_importances_[~sae.support_].sum() == 0.0
     assert sae.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+@pytest.mark.parametrize("descent", ["refit", "double", "projected"])
+def test_every_norm(norm, descent):
+    X, y = data()
+    sae = SupervisedAutoencoder(6, norm=norm, descent=descent, head="network", random_state=0).fit(X, y)
+    assert sae.support_.sum() == 6
+    assert sae.score(X, y) > 0.8
 
 
 def test_a_radius_a_fraction_and_no_projection():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from normball.balls.l1inf import L1InfBall
+from normball.balls import BALLS
 
 __all__ = ["NORMS", "ball_of", "ranked", "scores", "threshold"]
 
@@ -81,11 +81,4 @@ def threshold(W: npt.NDArray[Any], norm: str, count: int) -> tuple[float, float]
 
 def ball_of(norm: str, radius: float) -> Any:
     """Return the ball of a name; its groups are columns."""
-    if norm == "l1inf":
-        return L1InfBall(radius, axis=0)
-    from normball import balls
-
-    kinds = getattr(balls, "BALLS", {})
-    if norm not in kinds:
-        raise ValueError(f"norm: expected one of {', '.join(map(repr, ['l1inf', *kinds]))}, got {norm!r}")
-    return kinds[norm](radius) if norm == "l1" else kinds[norm](radius, axis=0)
+    return BALLS[norm](radius) if norm == "l1" else BALLS[norm](radius, axis=0)  # that of l1 is the whole matrix
