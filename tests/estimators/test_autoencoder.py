@@ -113,11 +113,36 @@ def test_the_rule_of_one_standard_error():
     swapped = base.copy()
     swapped[np.flatnonzero(base)[:5]] = False
     swapped[np.flatnonzero(~base)[:4]] = True  # one below, nine apart
-    answers = {1: worse, 2: swapped, 4: base, 8: base}
+    answers = {1: worse, 2: swapped, 3: swapped, 4: base, 8: base}
     fold = Fold(np.arange(n), lambda head, count: answers[count])
-    choice = choose([fold], [1, 2, 4, 8], ["linear"], np.ones(n))
-    assert choice.count == 2
-    assert choose([fold], [1, 4, 8], ["linear"], np.ones(n)).count == 4
+    assert choose([fold], [1, 2, 3, 4, 8], ["linear"], np.ones(n)).count == 3  # 2 is judged together with 1
+    assert choose([fold], [2, 3, 4, 8], ["linear"], np.ones(n)).count == 2
+    assert choose([fold], [1, 4, 8], ["linear"], np.ones(n)).count == 8
+    few = np.array([True] * 16 + [False] * 4)
+    other = np.array([False] * 2 + [True] * 15 + [False] * 3)  # one error more of twenty, within a standard error
+    fold = Fold(np.arange(20), lambda head, count: few if count >= 4 else other)
+    assert choose([fold], [1, 2, 3, 4, 6, 8], ["linear"], np.ones(20)).count == 6
+    half = Fold(np.arange(n), lambda head, count: base if count < 4 else worse)
+    path = choose([half], [1, 2, 3, 4, 6, 8, 12, 16], ["linear"], np.ones(n)).path
+    assert max(path["n_features"]) == 8  # three in a row are clearly worse: the path ends
+
+
+def test_the_slow_head_is_tried_where_the_others_stopped():
+    right = np.ones(50, bool)
+    wrong = np.arange(50) % 5 > 0
+    tried = []
+
+    def correct(head, count):
+        tried.append((head, count))
+        return right if head == "network" else wrong
+
+    fold = Fold(np.arange(50), correct)
+    choice = choose([fold], [1, 2, 4], ["linear", "network"], np.ones(50), slow=("network",))
+    assert (choice.count, choice.head) == (1, "network")
+    assert [pair for pair in tried if pair[0] == "network"] == [("network", 1)]
+
+
+def test_the_grid():
     assert grid(10) == [1, 2, 3, 4, 6, 8, 10]
     assert max(grid(10000)) == 512
 
@@ -278,3 +303,17 @@ def test_a_warm_start_goes_on():
     for start in range(80, 400, 80):
         sae.fit(X[start : start + 80], y[start : start + 80])
     assert sae.support_[:5].sum() >= 4
+
+
+def test_double_rewinds_and_masked_does_not():
+    X, y = data()
+    common = {"head": "network", "random_state": 0, "epochs": 1, "learning_rate": 1e-12}
+    double = SupervisedAutoencoder(6, descent="double", **common).fit(X, y)
+    masked = SupervisedAutoencoder(6, descent="masked", **common).fit(X, y)
+    np.testing.assert_array_equal(double.support_, masked.support_)
+    start = double._layer  # a first descent that hardly moved
+    kept = start[:, double.support_]
+    there = double.network_.first.weight.detach().numpy()
+    np.testing.assert_allclose(there, np.where(there != 0, kept, 0.0), atol=1e-9)  # initial values
+    projected = project_l1inf(start, masked.radius_)[:, masked.support_]
+    np.testing.assert_allclose(masked.network_.first.weight.detach().numpy(), projected, atol=1e-9)

@@ -24,7 +24,7 @@ DESCENTS = ("refit", "double", "masked", "projected")
 
 Indices = npt.NDArray[np.intp]
 
-RANKING_STEPS = 24  # of gradient descent with momentum: more of them fit the noise, and rank worse
+RANKING_STEPS = 12  # of gradient descent with momentum: more of them fit the noise, and rank worse
 RANKING_HIDDEN = 32  # more neurons rank no better
 LEAST_STEPS = 60  # of Adam, however few the batches of an epoch
 

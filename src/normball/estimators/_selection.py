@@ -18,6 +18,7 @@ Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PATIENCE = 3  # numbers of features in a row that are clearly worse than the best before: the path ends there
+TOLERANCE = 0.01  # of accuracy
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
 
 
@@ -64,44 +65,41 @@ def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
 def choose(
     folds: Iterable[Fold], counts: Sequence[int], heads: Sequence[str], weight: Floats, slow: Sequence[str] = ()
 ) -> Choice:
-    """Pick the fewest features that are not worse than the best by more than one standard error, and their head.
+    """Pick the fewest features that are hardly worse than the best, and their head.
 
-    The standard error is that of the paired difference: both are judged on the same held-out samples. The heads in
-    `slow` are tried at the number of features that the others chose, and taken if they are better there.
+    Hardly worse: by no more than one standard error of the paired difference, both being judged on the same held-out
+    samples, and by no more than `TOLERANCE`, because a standard error of few samples is large. Each number of features
+    is judged together with its neighbours on the path, which are nearly the same features: so that luck weighs less.
+    The heads in `slow` are tried at the number of features that the others chose, and taken if they are better there.
     """
     folds = list(folds)
     held = np.concatenate([fold.held_out for fold in folds])
     w = weight[held] / weight[held].sum()
+    samples = weight[np.unique(held)].sum()  # a sample that was held out many times is one sample
     quick = [head for head in heads if head not in slow] or list(heads)
 
     def tried(head: str, count: int) -> Floats:
         return np.concatenate([fold.correct(head, count) for fold in folds]).astype(np.float64)
 
-    samples = weight[np.unique(held)].sum()  # a sample that was held out many times is one sample
-
-    hits: dict[tuple[int, str], Floats] = {}
-    accuracy: dict[tuple[int, str], float] = {}
-
-    def best() -> tuple[int, str]:
-        return max(accuracy, key=lambda key: (accuracy[key], -key[0]))
-
-    def near(key: tuple[int, str]) -> bool:
-        loss = hits[best()] - hits[key]
+    def near(judged: dict[tuple[int, str], Floats], key: tuple[int, str]) -> bool:
+        loss = judged[_best(judged, w)] - judged[key]
         mean = float(w @ loss)
         error = np.sqrt(max(float(w @ np.square(loss)) - mean * mean, 0.0) / samples)
-        return bool(mean <= error)
+        return bool(mean <= min(error, TOLERANCE))
 
+    hits: dict[tuple[int, str], Floats] = {}
     worse = 0
     for count in counts:
         for head in quick:
             if head != "gaussian" or count <= GAUSSIAN_LIMIT or len(quick) == 1:
                 hits[count, head] = tried(head, count)
-                accuracy[count, head] = float(w @ hits[count, head])
-        worse = 0 if any(near(key) for key in hits if key[0] == count) else worse + 1
-        if worse >= PATIENCE and best()[0] < count:
+        worse = 0 if any(near(hits, key) for key in hits if key[0] == count) else worse + 1
+        if worse >= PATIENCE and _best(hits, w)[0] < count:
             break
-    count = min(key[0] for key in hits if near(key))
-    head = max((key for key in hits if key[0] == count), key=accuracy.__getitem__)[1]
+    smooth = _smoothed(hits)
+    count = min(key[0] for key in smooth if near(smooth, key))
+    accuracy = {key: float(w @ hit) for key, hit in hits.items()}
+    head = max((key for key in smooth if key[0] == count), key=lambda key: float(w @ smooth[key]))[1]
     for other in heads:
         if other not in quick:
             accuracy[count, other] = float(w @ tried(other, count))
@@ -114,3 +112,18 @@ def choose(
         path["accuracy"].append(value)
         path["standard_error"].append(float(np.sqrt(max(value * (1.0 - value), 0.0) / samples)))
     return Choice(count, head, path)
+
+
+def _best(judged: dict[tuple[int, str], Floats], w: Floats) -> tuple[int, str]:
+    return max(judged, key=lambda key: (float(w @ judged[key]), -key[0]))
+
+
+def _smoothed(hits: dict[tuple[int, str], Floats]) -> dict[tuple[int, str], Floats]:
+    """Return the mean of each number of features and of its neighbours on the path, for each head."""
+    smooth = {}
+    for name in {key[1] for key in hits}:
+        counts = sorted(key[0] for key in hits if key[1] == name)
+        for place, count in enumerate(counts):
+            around = counts[max(place - 1, 0) : place + 2]
+            smooth[count, name] = np.asarray(np.mean([hits[k, name] for k in around], axis=0))
+    return {key: smooth[key] for key in hits}
