@@ -67,10 +67,10 @@ def choose(
 ) -> Choice:
     """Pick the fewest features that are hardly worse than the best, and their head.
 
-    Hardly worse: by no more than one standard error of the paired difference, both being judged on the same held-out
-    samples, and by no more than `TOLERANCE`, because a standard error of few samples is large. Each number of features
-    is judged together with its neighbours on the path, which are nearly the same features: so that luck weighs less.
-    The heads in `slow` are tried at the number of features that the others chose, and taken if they are better there.
+    Hardly worse, alone and together with its neighbours on the path, which are nearly the same features: by no more
+    than one standard error of the paired difference, both being judged on the same held-out samples, and by no more
+    than `TOLERANCE`, because a standard error of few samples is large. The heads in `slow` are tried at the number of
+    features that the others chose, and taken if they are better there.
     """
     folds = list(folds)
     held = np.concatenate([fold.held_out for fold in folds])
@@ -81,8 +81,8 @@ def choose(
     def tried(head: str, count: int) -> Floats:
         return np.concatenate([fold.correct(head, count) for fold in folds]).astype(np.float64)
 
-    def near(judged: dict[tuple[int, str], Floats], key: tuple[int, str]) -> bool:
-        loss = judged[_best(judged, w)] - judged[key]
+    def near(judged: dict[tuple[int, str], Floats], key: tuple[int, str], best: tuple[int, str]) -> bool:
+        loss = judged[best] - judged[key]
         mean = float(w @ loss)
         error = np.sqrt(max(float(w @ np.square(loss)) - mean * mean, 0.0) / samples)
         return bool(mean <= min(error, TOLERANCE))
@@ -93,11 +93,13 @@ def choose(
         for head in quick:
             if head != "gaussian" or count <= GAUSSIAN_LIMIT or len(quick) == 1:
                 hits[count, head] = tried(head, count)
-        worse = 0 if any(near(hits, key) for key in hits if key[0] == count) else worse + 1
-        if worse >= PATIENCE and _best(hits, w)[0] < count:
+        best = _best(hits, w)
+        worse = 0 if any(near(hits, key, best) for key in hits if key[0] == count) else worse + 1
+        if worse >= PATIENCE and best[0] < count:
             break
     smooth = _smoothed(hits)
-    count = min(key[0] for key in smooth if near(smooth, key))
+    best = _best(smooth, w)
+    count = min(key[0] for key in smooth if near(smooth, key, best) and near(hits, key, best))
     accuracy = {key: float(w @ hit) for key, hit in hits.items()}
     head = max((key for key in smooth if key[0] == count), key=lambda key: float(w @ smooth[key]))[1]
     for other in heads:
@@ -119,11 +121,11 @@ def _best(judged: dict[tuple[int, str], Floats], w: Floats) -> tuple[int, str]:
 
 
 def _smoothed(hits: dict[tuple[int, str], Floats]) -> dict[tuple[int, str], Floats]:
-    """Return the mean of each number of features and of its neighbours on the path, for each head."""
+    """Return the mean of each number of features, taken twice, and of its neighbours on the path, for each head."""
     smooth = {}
     for name in {key[1] for key in hits}:
         counts = sorted(key[0] for key in hits if key[1] == name)
         for place, count in enumerate(counts):
-            around = counts[max(place - 1, 0) : place + 2]
+            around = [count, *counts[max(place - 1, 0) : place + 2]]
             smooth[count, name] = np.asarray(np.mean([hits[k, name] for k in around], axis=0))
     return {key: smooth[key] for key in hits}
