@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numbers
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -129,6 +130,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     >>> sae.transform(X).shape
     (200, 2)
     """
+
+    # The latent vectors are data, not metadata to be routed.
+    __metadata_request__inverse_transform: ClassVar = {"Z": UNUSED}
 
     def __init__(
         self,
