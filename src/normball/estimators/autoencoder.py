@@ -50,7 +50,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ----------
     n_features_to_select : int, float or "auto"
         A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
-        fewest that are not worse than the best by more than one standard error of the paired difference.
+        fewest that are not worse than the best by more than one standard error of the paired difference, nor by more
+        than one point. At most 512.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
