@@ -68,10 +68,8 @@ def _floored(X: Any) -> Any:
 
 def _gc_breast(path: Path) -> tuple[Any, Any]:
     lines = [line.rstrip("\n").split(";") for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    body = np.array([[float(v.replace(",", ".") or "nan") for v in line[1:]] for line in lines[1:] if len(line) > 1])
-    X = body[1:].T
-    means = np.nanmean(X, axis=0)
-    return np.where(np.isnan(X), means, X), body[0].astype(int)
+    body = np.array([[float(v.replace(",", ".")) for v in line[1:]] for line in lines[1:] if len(line) > 1])
+    return body[1:].T, body[0].astype(int)
 
 
 def _pbmc(path: Path) -> tuple[Any, Any]:
