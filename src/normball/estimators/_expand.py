@@ -63,7 +63,6 @@ def _hits(
 
 
 def associated(
-    X: Any,
     rows: Rows,
     everyone: Indices,
     y: Indices,

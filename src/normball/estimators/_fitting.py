@@ -143,7 +143,7 @@ def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fit
     chosen = np.sort(order[: choice.count])
     expanded = False
     if request.expand is not None:
-        grown = associated(data.X, rows, everyone, y, weight, chosen, plan.classes, request.cv, plan.schooling.seed)
+        grown = associated(rows, everyone, y, weight, chosen, plan.classes, request.cv, plan.schooling.seed)
         if grown is not None:
             chosen, choice, expanded = grown[0], replace(choice, head=grown[1]), True
     network, chosen = final(plan, first, _Indexed(rows, everyone, held), targets, weights, chosen, request.radius)
