@@ -3,6 +3,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 JOBS ?= 2
+DATA ?= ../shared/data
 
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
@@ -14,7 +15,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test pytest isa bench bench-quick lint docs examples sanitize publish clean
+.PHONY: help demo test pytest isa bench bench-quick bench-selection lint docs examples sanitize publish clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +65,10 @@ bench: $(VENV)/.installed ## every method and layout, as ratios to a copy: some 
 
 bench-quick: $(VENV)/.installed ## the same in a minute; for checking the benchmark, not for quoting
 	@$(PY) -m benchmarks.run --quick --out benchmarks/results
+
+bench-selection: $(VENV)/.installed ## features and accuracy against rivals, real tables in DATA if there: about an hour
+	@$(PY) -m pip install -qq lassonet
+	@$(PY) -m benchmarks.selection --data $(DATA) --out benchmarks/results
 
 publish: $(VENV)/.installed ## put the numbers of the last full benchmark into the README and the docs
 	@$(PY) -m benchmarks.publish benchmarks/results/full.jsonl

@@ -14,7 +14,16 @@ HEAVY = ("torch", "sklearn", "scipy", "pandas", "matplotlib")
 # Leaves stand beside the line and import nothing of the house but what is named here.
 LEAVES = {"_version": set(), "_info": set(), "_validate": {"_info"}, "reference": set(), "data": set()}
 # Each room may import the rooms before it; those on one step do not see each other.
-LINE = [{"_core"}, {"backends"}, {"_dispatch"}, {"balls"}, {"nn"}, {"estimators"}, {"report"}, {"cli", "experiments"}]
+LINE = [
+    {"_core"},
+    {"backends"},
+    {"_dispatch"},
+    {"balls"},
+    {"nn"},
+    {"estimators"},
+    {"report", "omics"},
+    {"cli", "experiments"},
+]
 USES_THE_PUBLIC_NAMES = {"cli", "experiments", "__main__"}
 
 

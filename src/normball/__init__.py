@@ -79,6 +79,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # What needs more than NumPy is imported when it is asked for.
-    if name == "nn":
-        return importlib.import_module("normball.nn")
+    if name in ("nn", "estimators", "omics"):
+        return importlib.import_module(f"normball.{name}")
     raise AttributeError(f"module 'normball' has no attribute {name!r}")

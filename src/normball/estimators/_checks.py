@@ -1,0 +1,101 @@
+"""Every check of the estimators' arguments, and every error message: what was expected, what came, what to do."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from normball._validate import unknown
+from normball.estimators._descents import DESCENTS
+from normball.estimators._network import ACTIVATIONS
+from normball.estimators._path import NORMS
+
+__all__ = ["count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def options(estimator: Any) -> None:
+    """Check the parameters that do not depend on the data."""
+    for name, known in (("descent", DESCENTS), ("activation", tuple(ACTIVATIONS))):
+        if getattr(estimator, name) not in known:
+            unknown(name, getattr(estimator, name), known)
+    if estimator.norm is not None and estimator.norm not in NORMS:
+        unknown("norm", estimator.norm, tuple(NORMS))
+    if estimator.head not in ("auto", "network", "linear", "gaussian"):
+        unknown("head", estimator.head, ("auto", "network", "linear", "gaussian"))
+    if estimator.expand not in (None, "associated"):
+        raise ValueError(f"expand: expected None or 'associated', got {estimator.expand!r}")
+    if estimator.expand is not None and (estimator.descent != "refit" or estimator.norm is None):
+        raise ValueError("expand: expected descent='refit' and a norm, since it changes the set that is fitted again")
+    radius = estimator.radius
+    if radius is not None and not (_real(radius) and radius > 0):
+        raise ValueError(f"radius: expected a number > 0 or None, got {radius!r}")
+    for name in ("batch_size", "epochs"):
+        value = getattr(estimator, name)
+        if value is not None and not (_whole(value) and value >= 1):
+            raise ValueError(f"{name}: expected a positive int, got {value!r}")
+    hidden = estimator.hidden
+    sizes = (hidden,) if _whole(hidden) else tuple(hidden)
+    if not sizes or not all(_whole(size) and size >= 1 for size in sizes):
+        raise ValueError(f"hidden: expected a positive int or a tuple of them, got {hidden!r}")
+    rate = estimator.learning_rate
+    if rate is not None and not (_real(rate) and rate > 0):
+        raise ValueError(f"learning_rate: expected a number > 0 or None, got {rate!r}")
+    part = estimator.reconstruction_weight
+    if not (_real(part) and part >= 0):
+        raise ValueError(f"reconstruction_weight: expected a number >= 0, got {part!r}")
+
+
+def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> int | None:
+    """Return the number of features asked for; None for "auto"."""
+    if isinstance(wanted, str):
+        if wanted == "auto":
+            return None
+    elif _whole(wanted):
+        if 1 <= wanted <= features:
+            return int(wanted)
+        raise ValueError(f"{name}: expected a number between 1 and the {features} features of X, got {wanted}")
+    elif _real(wanted) and 0 < wanted < 1:
+        return max(round(float(wanted) * features), 1)
+    raise ValueError(f"{name}: expected 'auto', a number of features, or a fraction between 0 and 1, got {wanted!r}")
+
+
+def mixed_labels(y: Any) -> None:
+    """Raise for labels of which some are strings and some are not."""
+    mixable = isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"
+    kinds = {type(label).__name__ for label in y} if mixable and np.ndim(y) == 1 else set()
+    if "str" in kinds and len(kinds) > 1:
+        raise TypeError(f"y: expected labels of one type, got {', '.join(sorted(kinds))}; convert them all to strings")
+
+
+def labels(y: npt.NDArray[Any], weight: npt.NDArray[np.float64]) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the classes, and the class of each sample as a number."""
+    classes, codes = np.unique(y, return_inverse=True)
+    present = np.unique(y[weight > 0])
+    if len(present) < 2:
+        raise ValueError(f"y: expected at least two classes with a sample of weight > 0, got {len(present)} class")
+    return classes, codes.reshape(-1)
+
+
+def device_of(device: Any) -> torch.device:
+    """Return the device, or say that it is not there."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        wanted = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device: expected 'cpu', 'cuda' or 'auto', got {device!r}") from None
+    if wanted.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device: expected a device that is present, got {device!r} and no GPU; use 'cpu' or 'auto'")
+    return wanted

@@ -1,0 +1,132 @@
+"""A fitted estimator as one file: tensors in safetensors, the rest as JSON in its header."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from normball.estimators._heads import HEADS, Network
+from normball.estimators._network import Autoencoder
+
+__all__ = ["fingerprint", "load", "save"]
+
+_FORMAT = 1
+_UNSAVED = ("callback", "checkpoint", "cv")  # what belongs to one fit, and may be any object
+_NUMBERS = ("radius_", "theta_")
+
+
+def fingerprint(estimator: Any, seed: int, X: Any, y: Any) -> str:
+    """Return what must be the same where a fit goes on from a checkpoint."""
+    parameters = {name: repr(v) for name, v in estimator.get_params(deep=False).items() if name not in _UNSAVED}
+    digest = hashlib.sha256(json.dumps([parameters, seed, list(X.shape), str(X.dtype)]).encode())
+    digest.update("\n".join(map(str, np.asarray(y).tolist())).encode())
+    step = max(X.shape[0] // 16, 1)  # some rows of the table: enough to tell another table, not to read all of it
+    some = X[::step]
+    digest.update(np.ascontiguousarray(some.toarray() if hasattr(some, "toarray") else some).tobytes())
+    return digest.hexdigest()
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Write a fitted estimator."""
+    network: Autoencoder = estimator.network_
+    arrays = {
+        "mean": estimator._mean,
+        "scale": estimator._scale,
+        "chosen": estimator._chosen,
+        "importances": estimator.feature_importances_,
+    }
+    if estimator._layer is not None:
+        arrays["layer"] = estimator._layer
+    if estimator.head_ != "network":
+        arrays |= {f"head/{name}": getattr(estimator._head, name) for name in estimator._head.arrays}
+    if estimator.classes_.dtype.kind in "biuf":
+        arrays["classes"] = estimator.classes_
+    path_columns = {name: values for name, values in estimator.feature_path_.items() if values.dtype.kind in "iuf"}
+    arrays |= {f"path/{name}": values for name, values in path_columns.items()}
+    tensors = {name: torch.from_numpy(np.array(value, order="C")) for name, value in arrays.items()}
+    tensors |= {f"network/{name}": value.contiguous() for name, value in network.state_dict().items()}
+    params = {name: v for name, v in estimator.get_params(deep=False).items() if name not in _UNSAVED}
+    if isinstance(params["random_state"], np.random.RandomState):
+        params["random_state"] = None
+    names = getattr(estimator, "feature_names_in_", None)
+    decoder = network.decoder
+    told = {
+        "format": _FORMAT,
+        "params": params,
+        "classes": None if "classes" in arrays else estimator.classes_.tolist(),
+        "feature_names": None if names is None else names.tolist(),
+        "n_features": int(estimator.n_features_in_),
+        "head": estimator.head_,
+        "path_heads": [str(name) for name in estimator.feature_path_.get("head", [])],
+        "expanded": bool(estimator.expanded_),
+        "numbers": {name: getattr(estimator, name) for name in _NUMBERS},
+        "sizes": [layer.out_features for layer in network.encoder if isinstance(layer, torch.nn.Linear)],
+        "activation": type(network.encoder[1]).__name__.lower(),
+        "outputs": 0 if decoder is None else _last(decoder).out_features,
+        "dtype": str(network.first.weight.dtype).removeprefix("torch."),
+    }
+    try:
+        text = json.dumps(told)
+    except TypeError as error:
+        raise TypeError(f"save: expected parameters and labels that JSON can hold: {error}") from None
+    save_file(tensors, path, metadata={"normball": text})
+
+
+def _last(layers: torch.nn.Sequential) -> torch.nn.Linear:
+    layer = layers[-1]
+    assert isinstance(layer, torch.nn.Linear)
+    return layer
+
+
+def load(estimator: Any, path: str | Path) -> None:
+    """Make a fresh estimator what the saved one was."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata() or {}
+        if "normball" not in metadata:
+            raise ValueError(f"path: expected a file that SupervisedAutoencoder.save has written, got {path}")
+        told = json.loads(metadata["normball"])
+        if told["format"] != _FORMAT:
+            raise ValueError(f"path: expected format {_FORMAT}, got {told['format']}, of another version of normball")
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    arrays = {name: value.numpy() for name, value in tensors.items() if not name.startswith("network/")}
+    params: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told["params"].items()}
+    if isinstance(params.get("class_weight"), dict):  # JSON turns the keys into strings
+        by_name = {str(label): label for label in (arrays["classes"].tolist() if "classes" in arrays else [])}
+        params["class_weight"] = {by_name.get(key, key): v for key, v in params["class_weight"].items()}
+    estimator.set_params(**params)
+    estimator.classes_ = arrays["classes"] if "classes" in arrays else np.array(told["classes"])
+    estimator.n_features_in_ = told["n_features"]
+    if told["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
+    network = Autoencoder(
+        len(arrays["chosen"]),
+        told["sizes"][:-1],
+        told["sizes"][-1],
+        told["activation"],
+        outputs=told["outputs"],
+        dtype=getattr(torch, told["dtype"]),
+    )
+    network.load_state_dict({n.removeprefix("network/"): v for n, v in tensors.items() if n.startswith("network/")})
+    estimator.network_ = network.eval()
+    estimator.head_ = told["head"]
+    estimator._head = Network(network)
+    if told["head"] != "network":
+        estimator._head = HEADS[told["head"]](*(arrays[f"head/{n}"] for n in HEADS[told["head"]].arrays))
+    estimator._mean, estimator._scale, estimator._chosen = arrays["mean"], arrays["scale"], arrays["chosen"]
+    estimator._layer = arrays.get("layer")
+    estimator.support_ = np.zeros(estimator.n_features_in_, bool)
+    estimator.support_[arrays["chosen"]] = True
+    estimator.feature_importances_ = arrays["importances"]
+    estimator.feature_path_ = {n.removeprefix("path/"): v for n, v in arrays.items() if n.startswith("path/")}
+    if told["path_heads"]:
+        estimator.feature_path_["head"] = np.array(told["path_heads"])
+    estimator.expanded_ = told["expanded"]
+    for name, value in told["numbers"].items():
+        setattr(estimator, name, value)

@@ -1,0 +1,151 @@
+"""The training loop: weighted batches, one generator for each epoch, and a state that can be laid down and taken up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from normball.estimators._network import Autoencoder, generator
+from normball.estimators._rows import Rows
+
+__all__ = ["Progress", "Schooling", "train"]
+
+Callback = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Schooling:
+    """How to train: what stays the same in all the descents of one fit."""
+
+    batch_size: int
+    reconstruction_weight: float
+    seed: int
+
+
+class Progress:
+    """Tells a callback of each epoch, and keeps what a checkpoint holds.
+
+    A fit is a row of stages. Of those that are over the checkpoint holds the weights, of the one under way the state
+    of the optimizer too. All else is computed anew, from the same seed.
+    """
+
+    def __init__(self, callback: Callback | None, path: str | Path | None, fingerprint: str) -> None:
+        self._callback, self._fingerprint = callback, fingerprint
+        self._path = None if path is None else Path(path)
+        self._epochs: dict[str, int] = {}
+        self._tensors: dict[str, Tensor] = {}
+        if self._path is not None and self._path.exists():
+            self._load(self._path)
+
+    def _load(self, path: Path) -> None:
+        with safe_open(path, "pt") as file:
+            told = json.loads(file.metadata()["normball"])
+            if told["fingerprint"] != self._fingerprint:
+                raise ValueError(
+                    f"checkpoint: expected one of the same parameters and data, got another in {path}; remove it"
+                )
+            self._epochs = told["epochs"]
+            self._tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+    def resume(self, stage: str, network: nn.Module, optimizer: torch.optim.Optimizer, epochs: int) -> int:
+        """Put network and optimizer where the checkpoint left them; return the epochs that are done."""
+        done = self._epochs.get(stage, 0)
+        if done:
+            network.load_state_dict(self._under(f"{stage}/network/"))
+            slots: dict[int, dict[str, Tensor]] = {}
+            for name, value in self._under(f"{stage}/optimizer/").items():
+                number, slot = name.split("/")
+                slots.setdefault(int(number), {})[slot] = value
+            if done < epochs:
+                optimizer.load_state_dict(optimizer.state_dict() | {"state": slots})
+        return done
+
+    def _under(self, prefix: str) -> dict[str, Tensor]:
+        return {name.removeprefix(prefix): value for name, value in self._tensors.items() if name.startswith(prefix)}
+
+    def after(
+        self, stage: str, epoch: int, epochs: int, loss: float, network: nn.Module, optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Lay the state down, then tell of the epoch: whoever stops the fit there can go on from there."""
+        if self._path is not None:
+            gone = f"{stage}/optimizer/"
+            self._tensors = {name: value for name, value in self._tensors.items() if not name.startswith(gone)}
+            for name, value in network.state_dict().items():
+                self._tensors[f"{stage}/network/{name}"] = value.detach().cpu().clone()
+            if epoch < epochs:
+                self._tensors |= _slots(gone, optimizer.state_dict()["state"])
+            self._epochs[stage] = epoch
+            told = {"normball": json.dumps({"fingerprint": self._fingerprint, "epochs": self._epochs})}
+            fresh = self._path.with_name(self._path.name + ".new")
+            save_file(self._tensors, fresh, metadata=told)
+            os.replace(fresh, self._path)  # never half a checkpoint
+        if self._callback is not None:
+            self._callback({"stage": stage, "epoch": epoch, "epochs": epochs, "loss": loss})
+
+    def finish(self) -> None:
+        """Remove the checkpoint of a fit that is over."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def _slots(prefix: str, state: Mapping[int, Mapping[str, Any]]) -> dict[str, Tensor]:
+    return {
+        f"{prefix}{number}/{slot}": value.detach().cpu().clone()
+        for number, slots in state.items()
+        for slot, value in slots.items()
+        if isinstance(value, Tensor)
+    }
+
+
+def train(
+    network: Autoencoder,
+    optimizer: torch.optim.Optimizer,
+    rows: Rows,
+    y: Tensor,
+    weight: Tensor,
+    *,
+    epochs: int,
+    schooling: Schooling,
+    stage: str,
+    progress: Progress,
+    after_epoch: Callable[[], None] | None = None,
+) -> None:
+    """Minimise ``reconstruction_weight * SmoothL1 + CrossEntropy``, each sample by its weight.
+
+    Data that fit into one batch are taken in their order; others are shuffled anew in each epoch.
+    """
+    count = len(y)
+    weight = weight * (count / weight.sum())
+    network.train()
+    for epoch in range(progress.resume(stage, network, optimizer, epochs), epochs):
+        order = torch.arange(count)
+        if count > schooling.batch_size:
+            order = order[torch.randperm(count, generator=generator(schooling.seed, 2, epoch))]
+        total = 0.0
+        for index in torch.split(order, schooling.batch_size):
+            X = rows.batch(index)
+            w = weight[index]
+            Z, copy = network(X)
+            each = functional.cross_entropy(Z, y[index], reduction="none")
+            if copy is not None and schooling.reconstruction_weight:
+                apart = functional.smooth_l1_loss(copy, X, reduction="none").mean(1)
+                each = each + schooling.reconstruction_weight * apart
+            loss = (w * each).mean()
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            total += float(loss.detach()) * len(index)
+        if after_epoch is not None:
+            after_epoch()
+        progress.after(stage, epoch + 1, epochs, total / count, network, optimizer)
+    network.eval()

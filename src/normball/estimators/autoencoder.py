@@ -1,0 +1,344 @@
+"""The supervised autoencoder as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import numbers
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils.metadata_routing import UNUSED
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from normball.estimators import _checks, _persistence
+from normball.estimators._descents import Plan
+from normball.estimators._fitting import Fitted, Request, fit
+from normball.estimators._heads import Network
+from normball.estimators._training import Progress, Schooling
+
+__all__ = ["SupervisedAutoencoder"]
+
+Floats = npt.NDArray[np.float64]
+
+_SMALL = 1 << 20  # entries of a table on which double precision costs nothing that matters
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "radius": 0.1,
+        "descent": "double",
+        "head": "network",
+        "epochs": 20,
+        "batch_size": 32,
+        "learning_rate": 1e-3,
+        "reconstruction_weight": 5e-5,
+    }
+}
+
+
+class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that finds the few features that matter.
+
+    A network is trained on all the features, and its first layer is projected onto the ball of a norm that makes whole
+    columns zero: their features are not used. What remains is trained again.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or "auto"
+        A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
+        fewest that are not worse than the best by more than one standard error of the paired difference, nor by more
+        than one point. At most 512.
+    radius : float, optional
+        Of the ball, in place of a number of features.
+    norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
+        Which ball; None uses all the features, without a projection.
+    descent : {"refit", "double", "masked", "projected"}
+        "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
+        train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
+        same without rewinding. "projected": project after every epoch.
+    head : {"auto", "network", "linear", "gaussian"}
+        What predicts, from the selected features: the latent vector of the network; logistic regression; one Gaussian
+        for each class. "auto" takes the best in the inner cross-validation.
+    hidden : int or tuple of int
+        The hidden layers of the encoder; the decoder mirrors them.
+    activation : {"silu", "relu"}
+        Between the layers.
+    reconstruction_weight : float
+        The loss is this times SmoothL1 of the reconstruction, plus the cross entropy.
+    epochs, learning_rate : int, float, optional
+        Of Adam. By default 20 epochs, and no fewer than 60 steps; 0.01 for the small network of "refit", else 0.001.
+    batch_size : int
+        Data that fit into one batch are not shuffled.
+    standardize : bool
+        Standardise the features, by the moments of the training data.
+    class_weight : dict, "balanced" or None
+        As elsewhere in scikit-learn.
+    cv : int, splitter or iterable, optional
+        The inner splits; five stratified folds by default.
+    expand : {None, "associated"}
+        Also look for features that the selected ones explain; kept only where inner validation improves.
+    device : str
+        "cpu", "cuda" or "auto".
+    random_state : int, RandomState or None
+        With an int, the same bits on every fit on the CPU.
+    warm_start : bool
+        Begin the first descent from the first layer of the fit before: for data that come in chunks.
+    callback : callable, optional
+        Called after each epoch with a dict: stage, epoch, epochs, loss.
+    checkpoint : path, optional
+        A file to write after each epoch. A fit that finds one goes on from there, to the same bits, and removes it at
+        its end.
+    preset : {None, "paper"}
+        "paper" gives the parameters that were left at their defaults the values of the paper's recipe.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    support_ : ndarray of bool
+        The selected features; `selected_features_` has their names, or their numbers where `X` had no names.
+    feature_importances_ : ndarray
+        Zero for features that are not selected; the others add up to 1.
+    feature_path_ : dict of ndarray
+        What the inner cross-validation saw: n_features, head, accuracy, standard_error, theta, radius.
+    radius_, theta_ : float
+        Of the projection that leaves the selected features.
+    head_ : str
+        What predicts.
+    expanded_ : bool
+        Whether `expand` changed the selection.
+
+    Notes
+    -----
+    G. Perez, L. Condat and M. Barlaud, *Near-linear time projection onto the l1,inf ball; application to sparse neural
+    networks* (2023). A column survives the exact l1,inf projection if and only if its l1 norm exceeds theta: so one
+    trained layer gives the whole path from one feature to all.
+
+    A sample of weight w counts as w samples. Test data have no part in any choice.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from normball.estimators import SupervisedAutoencoder
+    >>> X, y = make_classification(200, 50, n_informative=3, n_redundant=0, class_sep=2, shuffle=False, random_state=0)
+    >>> sae = SupervisedAutoencoder(n_features_to_select=3, random_state=0).fit(X, y)
+    >>> sae.get_support(indices=True)
+    array([0, 1, 2])
+    >>> sae.transform(X).shape
+    (200, 2)
+    """
+
+    # The latent vectors are data, not metadata to be routed.
+    __metadata_request__inverse_transform: ClassVar = {"Z": UNUSED}
+
+    def __init__(
+        self,
+        n_features_to_select: int | float | str = "auto",
+        *,
+        radius: float | None = None,
+        norm: str | None = "l1inf",
+        descent: str = "refit",
+        head: str = "auto",
+        hidden: int | tuple[int, ...] = 100,
+        activation: str = "silu",
+        reconstruction_weight: float = 0.1,
+        epochs: int | None = None,
+        learning_rate: float | None = None,
+        batch_size: int = 128,
+        standardize: bool = True,
+        class_weight: Any = None,
+        cv: Any = None,
+        expand: str | None = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        warm_start: bool = False,
+        callback: Any = None,
+        checkpoint: Any = None,
+        preset: str | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.radius = radius
+        self.norm = norm
+        self.descent = descent
+        self.head = head
+        self.hidden = hidden
+        self.activation = activation
+        self.reconstruction_weight = reconstruction_weight
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.cv = cv
+        self.expand = expand
+        self.device = device
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.preset = preset
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse tables are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _asked(self) -> Any:
+        """Return the parameters, those of the preset where the user has left the default."""
+        if self.preset is None:
+            return self
+        if self.preset not in PRESETS:
+            _checks.unknown("preset", self.preset, tuple(PRESETS))
+        defaults = type(self)().get_params(deep=False)
+        mine = self.get_params(deep=False)
+        preset = PRESETS[self.preset]
+        if mine["n_features_to_select"] != "auto":
+            preset = {name: value for name, value in preset.items() if name != "radius"}
+        return type(self)(**mine | {name: v for name, v in preset.items() if mine[name] is defaults[name]})
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupervisedAutoencoder:
+        """Select features and fit.
+
+        Parameters
+        ----------
+        X : array_like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            A memory-mapped array is read batch by batch.
+        y : array_like of shape (n_samples,)
+            The labels, numbers or strings.
+        sample_weight : array_like of shape (n_samples,), optional
+            A sample of weight w counts as w samples.
+
+        Returns
+        -------
+        SupervisedAutoencoder
+            Itself.
+        """
+        asked = self._asked()
+        _checks.options(asked)
+        device = _checks.device_of(asked.device)
+        _checks.mixed_labels(y)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        count = _checks.count_of(asked.n_features_to_select, X.shape[1])
+        self.classes_, codes = _checks.labels(y, sample_weight)
+        if asked.class_weight is not None:
+            balance = compute_class_weight(
+                asked.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
+            )
+            sample_weight = sample_weight * balance[codes]
+
+        seed = int(check_random_state(asked.random_state).randint(1 << 31))
+        start = getattr(self, "_layer", None) if asked.warm_start else None
+        hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else tuple(asked.hidden)
+        progress = Progress(asked.callback, asked.checkpoint, _persistence.fingerprint(asked, seed, X, y))
+        plan = Plan(
+            hidden=tuple(int(size) for size in hidden),
+            classes=len(self.classes_),
+            activation=asked.activation,
+            norm=asked.norm,
+            descent=asked.descent,
+            epochs=asked.epochs,
+            learning_rate=asked.learning_rate,
+            schooling=Schooling(int(asked.batch_size), float(asked.reconstruction_weight), seed),
+            progress=progress,
+            dtype=torch.float64 if X.shape[0] * X.shape[1] <= _SMALL else torch.float32,
+            device=device,
+        )
+        request = Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
+        self._take(fit(X, codes, sample_weight, plan, request))
+        progress.finish()
+        return self
+
+    def _take(self, fitted: Fitted) -> None:
+        self.network_ = fitted.network.cpu()
+        self._head, self.head_ = fitted.head, fitted.head_name
+        self._layer = fitted.layer
+        self._mean, self._scale = fitted.mean, fitted.scale
+        self._chosen = fitted.chosen
+        self.support_ = np.zeros(self.n_features_in_, bool)
+        self.support_[fitted.chosen] = True
+        kept = np.where(self.support_, fitted.score, 0.0)
+        if kept.sum() == 0.0:
+            kept = self.support_.astype(np.float64)
+        self.feature_importances_ = kept / kept.sum()
+        self.feature_path_ = fitted.path
+        self.radius_, self.theta_ = fitted.radius, fitted.theta
+        self.expanded_ = fitted.expanded
+
+    @property
+    def selected_features_(self) -> npt.NDArray[Any]:
+        """Names of the selected features; their numbers, if `X` had no names."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return np.asarray(self._chosen if names is None else names[self._chosen])
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.classes_)
+
+    def _columns(self, X: Any) -> Floats:
+        """Return the selected columns, standardised."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        part = X[:, self._chosen]
+        part = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
+        return np.asarray((part - self._mean[self._chosen]) / self._scale[self._chosen])
+
+    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
+        """Return which features are selected, as a mask or as their numbers."""
+        check_is_fitted(self)
+        return np.flatnonzero(self.support_) if indices else self.support_.copy()
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the log-probabilities of the classes."""
+        columns = self._columns(X)
+        return self._head.log_proba(columns)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each sample."""
+        best = self.predict_log_proba(X).argmax(1)
+        return np.asarray(self.classes_[best])
+
+    def transform(self, X: Any) -> Floats:
+        """Return the latent vectors of the network, one column for each class."""
+        columns = self._columns(X)
+        return Network(self.network_).latent(columns)
+
+    @torch.no_grad()
+    def inverse_transform(self, Z: Any) -> Floats:
+        """Return the features that the decoder makes of latent vectors.
+
+        After "refit", whose network knows the selected features alone, the others are at their mean.
+        """
+        check_is_fitted(self)
+        weight = self.network_.first.weight
+        Z = np.asarray(Z, dtype=np.float64)
+        if Z.ndim != 2 or Z.shape[1] != self._n_features_out:
+            raise ValueError(f"Z: expected a matrix of {self._n_features_out} columns, got shape {Z.shape}")
+        assert self.network_.decoder is not None
+        out = self.network_.decoder(torch.from_numpy(Z).to(weight)).double().numpy()
+        X = np.zeros((len(Z), self.n_features_in_))
+        X[:, self._chosen if out.shape[1] == len(self._chosen) else slice(None)] = out
+        return np.asarray(X * self._scale + self._mean)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle."""
+        check_is_fitted(self)
+        _persistence.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SupervisedAutoencoder:
+        """Read what `save` has written."""
+        estimator = cls()
+        _persistence.load(estimator, path)
+        return estimator

@@ -1,0 +1,319 @@
+"""The estimator's own promises: descents, path, errors, files, checkpoints, streams."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+
+from normball import norm_l1inf, project_l1inf
+from normball.estimators import SupervisedAutoencoder
+from normball.estimators._path import NORMS, ball_of, ranked, scores, threshold
+from normball.estimators._selection import Fold, choose, grid
+
+
+def data(samples=150, features=40, classes=2, seed=0):
+    """Five features that matter, in front; the samples in random order."""
+    X, y = make_classification(
+        samples, features, n_informative=5, n_redundant=0, n_classes=classes, class_sep=2.0, shuffle=False,
+        n_clusters_per_class=1, random_state=seed,
+    )  # fmt: skip
+    order = np.random.default_rng(seed).permutation(samples)
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_path_is_that_of_the_projection(seed):
+    W = np.random.default_rng(seed).normal(size=(7, 20)) ** 3
+    order = ranked(scores(W, "l1inf"))
+    for count in range(21):
+        theta, radius = threshold(W, "l1inf", count)
+        X, info = project_l1inf(W, radius, return_info=True)
+        left = np.flatnonzero(np.abs(X).max(0) > 0)
+        np.testing.assert_array_equal(left, np.sort(order[:count]))
+        assert norm_l1inf(X) == pytest.approx(radius)
+        if count < 20:
+            assert float(info.theta) == pytest.approx(theta)
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+def test_the_path_of_every_norm(norm):
+    W = np.random.default_rng(1).normal(size=(7, 20))
+    order = ranked(scores(W, norm))
+    for count in (1, 5, 19):
+        left = np.abs(ball_of(norm, threshold(W, norm, count)[1]).project(W)).max(0) > 0
+        np.testing.assert_array_equal(np.flatnonzero(left), np.sort(order[:count]))
+
+
+@pytest.mark.parametrize("descent", ["refit", "double", "masked", "projected"])
+def test_every_descent_finds_the_features(descent):
+    X, y = data(samples=300)
+    sae = SupervisedAutoencoder(5, descent=descent, head="network", random_state=0).fit(X[:200], y[:200])
+    assert sae.support_.sum() == 5
+    assert sae.support_[:5].sum() >= (4 if descent == "refit" else 3)  # Adam ranks worse
+    assert sae.score(X[200:], y[200:]) > 0.85
+    changed = X.copy()
+    changed[:, ~sae.support_] += 100.0  # what is not selected has no say
+    np.testing.assert_array_equal(sae.predict_proba(X), sae.predict_proba(changed))
+    assert sae.feature_importances_[~sae.support_].sum() == 0.0
+    assert sae.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("norm", sorted(NORMS))
+@pytest.mark.parametrize("descent", ["refit", "double", "projected"])
+def test_every_norm(norm, descent):
+    X, y = data()
+    sae = SupervisedAutoencoder(6, norm=norm, descent=descent, head="network", random_state=0).fit(X, y)
+    assert sae.support_.sum() == 6
+    assert sae.score(X, y) > 0.8
+
+
+def test_a_radius_a_fraction_and_no_projection():
+    X, y = data()
+    by_radius = SupervisedAutoencoder(radius=0.05, head="linear", random_state=0).fit(X, y)
+    assert by_radius.radius_ == 0.05
+    again = SupervisedAutoencoder(int(by_radius.support_.sum()), head="linear", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(by_radius.support_, again.support_)
+    assert SupervisedAutoencoder(0.25, head="linear", random_state=0).fit(X, y).support_.sum() == 10
+    every = SupervisedAutoencoder(norm=None, random_state=0).fit(X, y)
+    assert every.support_.all()
+    assert every.transform(X).shape == (len(X), 2)
+
+
+def test_the_paper_s_recipe_and_what_it_leaves_to_the_user():
+    X, y = data()
+    paper = SupervisedAutoencoder(preset="paper", random_state=0, epochs=8).fit(X, y)
+    assert (paper.head_, paper.radius_) == ("network", 0.1)
+    assert SupervisedAutoencoder(3, preset="paper", random_state=0, epochs=8).fit(X, y).support_.sum() == 3
+    explicit = SupervisedAutoencoder(
+        radius=0.1, descent="double", head="network", epochs=8, batch_size=32, learning_rate=1e-3,
+        reconstruction_weight=5e-5, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    np.testing.assert_array_equal(paper.predict_proba(X), explicit.predict_proba(X))
+
+
+def test_auto_takes_few_features_and_tells_its_path():
+    X, y = data(samples=300, features=200)
+    sae = SupervisedAutoencoder(random_state=0).fit(X, y)
+    path = sae.feature_path_
+    assert set(path) == {"n_features", "head", "accuracy", "standard_error", "theta", "radius"}
+    assert sae.support_.sum() in path["n_features"]
+    assert sae.support_.sum() <= 12
+    quick = path["head"] == "gaussian"
+    assert (np.diff(path["theta"][quick]) < 0).all()
+    assert (np.diff(path["radius"][quick]) > 0).all()
+
+
+def test_the_rule_of_one_standard_error():
+    rng = np.random.default_rng(0)
+    n = 400
+    base = rng.random(n) < 0.8
+    worse = base & (rng.random(n) < 0.8)  # far below, always on the same samples
+    swapped = base.copy()
+    swapped[np.flatnonzero(base)[:5]] = False
+    swapped[np.flatnonzero(~base)[:4]] = True  # one below, nine apart
+    answers = {1: worse, 2: swapped, 3: swapped, 4: base, 8: base}
+    fold = Fold(np.arange(n), lambda head, count: answers[count])
+    assert choose([fold], [1, 2, 3, 4, 8], ["linear"], np.ones(n)).count == 3  # 2 is judged together with 1
+    assert choose([fold], [2, 3, 4, 8], ["linear"], np.ones(n)).count == 2
+    assert choose([fold], [1, 4, 8], ["linear"], np.ones(n)).count == 8
+    few = np.array([True] * 16 + [False] * 4)
+    other = np.array([False] * 2 + [True] * 15 + [False] * 3)  # one error more of twenty, within a standard error
+    fold = Fold(np.arange(20), lambda head, count: few if count >= 4 else other)
+    assert choose([fold], [1, 2, 3, 4, 6, 8], ["linear"], np.ones(20)).count == 6
+    half = Fold(np.arange(n), lambda head, count: base if count < 4 else worse)
+    path = choose([half], [1, 2, 3, 4, 6, 8, 12, 16], ["linear"], np.ones(n)).path
+    assert max(path["n_features"]) == 8  # three in a row are clearly worse: the path ends
+
+
+def test_the_slow_head_is_tried_where_the_others_stopped():
+    right = np.ones(50, bool)
+    wrong = np.arange(50) % 5 > 0
+    tried = []
+
+    def correct(head, count):
+        tried.append((head, count))
+        return right if head == "network" else wrong
+
+    fold = Fold(np.arange(50), correct)
+    choice = choose([fold], [1, 2, 4], ["linear", "network"], np.ones(50), slow=("network",))
+    assert (choice.count, choice.head) == (1, "network")
+    assert [pair for pair in tried if pair[0] == "network"] == [("network", 1)]
+
+
+def test_the_grid():
+    assert grid(10) == [1, 2, 3, 4, 6, 8, 10]
+    assert max(grid(10000)) == 512
+
+
+def test_the_decoder_learns_the_data():
+    X, y = data(samples=300)
+    sae = SupervisedAutoencoder(
+        5, descent="double", head="network", reconstruction_weight=20.0, epochs=60, random_state=0
+    ).fit(X, y)  # fmt: skip
+    copy = sae.inverse_transform(sae.transform(X))
+    there = np.square(copy - X)[:, :5].mean()
+    assert there < 0.8 * X[:, :5].var(0).mean()
+    with pytest.raises(ValueError, match="Z: expected a matrix of 2 columns"):
+        sae.inverse_transform(np.zeros((3, 5)))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"n_features_to_select": 41}, ValueError, "between 1 and the 40 features"),
+        ({"n_features_to_select": 0}, ValueError, "between 1 and the 40"),
+        ({"n_features_to_select": 1.5}, ValueError, "fraction between 0 and 1"),
+        ({"n_features_to_select": "all"}, ValueError, "'auto'"),
+        ({"radius": -1.0}, ValueError, "radius: expected a number > 0"),
+        ({"norm": "l3"}, ValueError, "norm: expected one of"),
+        ({"descent": "down"}, ValueError, "descent: expected one of"),
+        ({"head": "svm"}, ValueError, "head: expected one of"),
+        ({"activation": "tanh"}, ValueError, "activation: expected one of"),
+        ({"hidden": ()}, ValueError, "hidden: expected a positive int"),
+        ({"epochs": 0}, ValueError, "epochs: expected a positive int"),
+        ({"learning_rate": 0.0}, ValueError, "learning_rate: expected"),
+        ({"reconstruction_weight": -1}, ValueError, "reconstruction_weight: expected"),
+        ({"expand": "all"}, ValueError, "expand: expected"),
+        ({"expand": "associated", "descent": "double"}, ValueError, "expand: expected descent='refit'"),
+        ({"preset": "thesis"}, ValueError, "preset: expected one of"),
+        ({"device": "abacus"}, ValueError, "device: expected"),
+    ],
+)
+def test_bad_parameters(options, error, match):
+    X, y = data()
+    with pytest.raises(error, match=match):
+        SupervisedAutoencoder(**options).fit(X, y)
+
+
+def test_bad_data():
+    X, y = data()
+    hole = X.copy()
+    hole[3, 4] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        SupervisedAutoencoder().fit(hole, y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        SupervisedAutoencoder().fit(X, np.zeros(len(y)))
+    with pytest.raises(TypeError, match="y: expected labels of one type, got int, str"):
+        SupervisedAutoencoder().fit(X, ["a", 1] * 75)
+    with pytest.raises(ValueError, match="at least two samples"):
+        SupervisedAutoencoder().fit(X[:4], ["a", "b", "c", "d"])
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="no GPU"):
+            SupervisedAutoencoder(device="cuda").fit(X, y)
+
+
+def test_constant_features_are_not_selected():
+    X, y = data()
+    X[:, 0], X[:, 7] = 3.3, 0.0
+    sae = SupervisedAutoencoder(5, head="linear", random_state=0).fit(X, y)
+    assert not sae.support_[[0, 7]].any()
+
+
+@pytest.mark.parametrize("head", ["network", "linear", "gaussian"])
+@pytest.mark.parametrize("labels", ["numbers", "words"])
+def test_files_and_pickles_give_the_same_bits(tmp_path, head, labels):
+    X, y = data(classes=3)
+    y = y if labels == "numbers" else np.array(["x", "yy", "zzz"])[y]
+    options = {"class_weight": dict.fromkeys(np.unique(y).tolist(), 1.0), "hidden": (20, 10)}
+    sae = SupervisedAutoencoder(6, head=head, random_state=0, **options).fit(X, y)
+    sae.save(tmp_path / "sae.safetensors")
+    for other in (SupervisedAutoencoder.load(tmp_path / "sae.safetensors"), pickle.loads(pickle.dumps(sae))):
+        np.testing.assert_array_equal(sae.predict_proba(X), other.predict_proba(X))
+        np.testing.assert_array_equal(sae.transform(X), other.transform(X))
+        np.testing.assert_array_equal(sae.inverse_transform(X[:, :3]), other.inverse_transform(X[:, :3]))
+        np.testing.assert_array_equal(sae.predict(X), other.predict(X))
+        np.testing.assert_array_equal(sae.feature_importances_, other.feature_importances_)
+        assert other.get_params() == sae.get_params()
+        assert other.fit(X, y).predict_proba(X).tobytes() == sae.predict_proba(X).tobytes()
+
+
+def test_a_file_of_something_else(tmp_path):
+    from safetensors.torch import save_file
+
+    save_file({"a": torch.zeros(1)}, tmp_path / "other")
+    with pytest.raises(ValueError, match=r"SupervisedAutoencoder\.save"):
+        SupervisedAutoencoder.load(tmp_path / "other")
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("descent", ["refit", "double", "projected"])
+@pytest.mark.parametrize("after", [1, 7, 30])
+def test_a_fit_goes_on_from_its_checkpoint_to_the_same_bits(tmp_path, descent, after):
+    X, y = data()
+    options = {"descent": descent, "random_state": 3, "batch_size": 64, "epochs": 6, "cv": 2}
+    events = []
+    whole = SupervisedAutoencoder(callback=events.append, **options).fit(X, y)
+    file = tmp_path / "checkpoint"
+    seen = []
+
+    def stop(event):
+        seen.append(event)
+        if len(seen) == after:
+            raise StoppedError
+
+    try:
+        SupervisedAutoencoder(checkpoint=file, callback=stop, **options).fit(X, y)
+    except StoppedError:
+        assert file.exists()
+    rest = []
+    resumed = SupervisedAutoencoder(checkpoint=file, callback=rest.append, **options).fit(X, y)
+    assert not file.exists()
+    if len(seen) == after:
+        assert seen + rest == events
+    assert resumed.transform(X).tobytes() == whole.transform(X).tobytes()
+    assert resumed.predict_proba(X).tobytes() == whole.predict_proba(X).tobytes()
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    X, y = data()
+    file = tmp_path / "checkpoint"
+
+    def stop(event):
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        SupervisedAutoencoder(3, random_state=0, checkpoint=file, callback=stop).fit(X, y)
+    with pytest.raises(ValueError, match="checkpoint: expected one of the same parameters and data"):
+        SupervisedAutoencoder(3, random_state=0, checkpoint=file).fit(X + 1.0, y)
+
+
+def test_a_table_on_a_disk_is_read_batch_by_batch(tmp_path):
+    X, y = data(samples=300)
+    file = np.memmap(tmp_path / "table", dtype="float64", mode="w+", shape=X.shape)
+    file[:] = X
+    file.flush()
+    there = np.memmap(tmp_path / "table", dtype="float64", mode="r", shape=X.shape)
+    one, other = (SupervisedAutoencoder(5, random_state=0).fit(A, y) for A in (X, there))
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(there), rtol=1e-9)
+
+
+def test_a_warm_start_goes_on():
+    X, y = data(samples=400)
+    sae = SupervisedAutoencoder(5, head="linear", warm_start=True, random_state=0).fit(X[:40], y[:40])
+    before = sae._layer.copy()
+    sae.fit(X[40:80], y[40:80])
+    fresh = SupervisedAutoencoder(5, head="linear", random_state=0).fit(X[40:80], y[40:80])
+    assert not np.array_equal(sae._layer, fresh._layer)
+    assert np.abs(sae._layer - before).max() < np.abs(before).max() * 2
+    for start in range(80, 400, 80):
+        sae.fit(X[start : start + 80], y[start : start + 80])
+    assert sae.support_[:5].sum() >= 4
+
+
+def test_double_rewinds_and_masked_does_not():
+    X, y = data()
+    common = {"head": "network", "random_state": 0, "epochs": 1, "learning_rate": 1e-12}
+    double = SupervisedAutoencoder(6, descent="double", **common).fit(X, y)
+    masked = SupervisedAutoencoder(6, descent="masked", **common).fit(X, y)
+    np.testing.assert_array_equal(double.support_, masked.support_)
+    start = double._layer  # a first descent that hardly moved
+    kept = start[:, double.support_]
+    there = double.network_.first.weight.detach().numpy()
+    np.testing.assert_allclose(there, np.where(there != 0, kept, 0.0), atol=1e-9)  # initial values
+    projected = project_l1inf(start, masked.radius_)[:, masked.support_]
+    np.testing.assert_allclose(masked.network_.first.weight.detach().numpy(), projected, atol=1e-9)
