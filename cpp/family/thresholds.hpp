@@ -15,8 +15,8 @@
 #include "family/runs.hpp"
 #include "family/threshold.hpp"
 #include "family/write.hpp"
-#include "l1inf/lines.hpp"
 #include "parallel.hpp"
+#include "scratch.hpp"
 #include "view.hpp"
 
 namespace normball {

@@ -69,7 +69,7 @@ inline void line_totals(const LineArrays& lines, Index count, double theta, doub
 
 inline double clamped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-// A short series for the power: see extrapolate() in settle.hpp.
+// The step of Extrapolation in settle.hpp, with short series for the power: a guess will do, and these run in lanes.
 inline double extrapolated(double t, double f, double e, double goal, double bend) {
     const double r = (f - goal) / (f + goal), r2 = r * r;
     const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);

@@ -55,8 +55,6 @@ struct Lanes<double> {
     static Reg zip_high(Reg a, Reg b) {
         return _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b);
     }
-    static double max_lane(Reg v) { return _mm512_reduce_max_pd(v); }
-    static double min_lane(Reg v) { return _mm512_reduce_min_pd(v); }
 };
 
 template <>
@@ -93,8 +91,6 @@ struct Lanes<float> {
         return _mm512_permutex2var_ps(
             a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b);
     }
-    static float max_lane(Reg v) { return _mm512_reduce_max_ps(v); }
-    static float min_lane(Reg v) { return _mm512_reduce_min_ps(v); }
 };
 
 template <>
@@ -178,14 +174,6 @@ struct Lanes<double> {
     static Reg zip_high(Reg a, Reg b) {
         return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31);
     }
-    static double max_lane(Reg v) {
-        const __m128d h = _mm_max_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-        return _mm_cvtsd_f64(_mm_max_sd(h, _mm_unpackhi_pd(h, h)));
-    }
-    static double min_lane(Reg v) {
-        const __m128d h = _mm_min_pd(_mm256_castpd256_pd128(v), _mm256_extractf128_pd(v, 1));
-        return _mm_cvtsd_f64(_mm_min_sd(h, _mm_unpackhi_pd(h, h)));
-    }
 };
 
 template <>
@@ -222,16 +210,6 @@ struct Lanes<float> {
     }
     static Reg zip_high(Reg a, Reg b) {
         return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31);
-    }
-    static float max_lane(Reg v) {
-        __m128 h = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-        h = _mm_max_ps(h, _mm_movehl_ps(h, h));
-        return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
-    }
-    static float min_lane(Reg v) {
-        __m128 h = _mm_min_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
-        h = _mm_min_ps(h, _mm_movehl_ps(h, h));
-        return _mm_cvtss_f32(_mm_min_ss(h, _mm_movehdup_ps(h)));
     }
 };
 
@@ -346,16 +324,6 @@ struct Lanes {
         Reg v;
         for (int i = 0; i < width; ++i) v[i] = i % 2 == 0 ? a[width / 2 + i / 2] : b[width / 2 + i / 2];
         return v;
-    }
-    static T max_lane(Reg v) {
-        T out = v[0];
-        for (int i = 1; i < width; ++i) out = v[i] > out ? v[i] : out;
-        return out;
-    }
-    static T min_lane(Reg v) {
-        T out = v[0];
-        for (int i = 1; i < width; ++i) out = v[i] < out ? v[i] : out;
-        return out;
     }
 };
 

@@ -22,6 +22,7 @@
 
 #include "parallel.hpp"
 #include "rounding.hpp"
+#include "scratch.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/settle.hpp"

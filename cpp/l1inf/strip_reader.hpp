@@ -46,7 +46,7 @@ public:
         const Axis inner = view_.member.inner();
         const std::int64_t strips = groups() / line_ * per_line(wide_);
         const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
-        const auto all = static_cast<std::size_t>(groups() + lane_limit);
+        const auto all = static_cast<std::size_t>(groups());
         std::vector<double> sum(all * static_cast<std::size_t>(ranges));
         std::vector<T> peak(all * static_cast<std::size_t>(ranges));
         team.run(strips * ranges, [&](std::int64_t job) {
@@ -63,7 +63,7 @@ public:
             std::copy_n(s.data(), strip.width, &sum[to]);
             std::copy_n(p.data(), strip.width, &peak[to]);
         });
-        for (std::size_t g = 0; g < static_cast<std::size_t>(groups()); ++g) {
+        for (std::size_t g = 0; g < all; ++g) {
             sums[g] = sum[g], peaks[g] = static_cast<double>(peak[g]);
             for (std::size_t at = g + all; at < sum.size(); at += all)
                 sums[g] += sum[at], peaks[g] = std::max(peaks[g], static_cast<double>(peak[at]));

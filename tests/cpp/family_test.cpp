@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "check.hpp"
 #include "family/aggregate.hpp"
 #include "family/thresholds.hpp"
 #include "family/weighted.hpp"
@@ -20,20 +21,6 @@
 namespace {
 
 using namespace normball;
-
-int passed = 0, failed = 0;
-std::string context;
-
-#define CHECK(condition)                                                              \
-    do {                                                                              \
-        if (condition) {                                                              \
-            ++passed;                                                                 \
-        } else if (++failed <= 20) {                                                  \
-            std::printf("line %d: %s (%s)\n", __LINE__, #condition, context.c_str()); \
-        }                                                                             \
-    } while (false)
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class T>
 T element(double y) {
@@ -225,6 +212,5 @@ int main() {
     }
     context = "weighted";
     check_weighted();
-    std::printf("%d passed, %d failed\n", passed, failed);
-    return failed == 0 ? 0 : 1;
+    return verdict();
 }
