@@ -88,5 +88,5 @@ $(VENV)/.tools: constraints.txt
 # Python sources need no rebuild: the install is editable.
 $(VENV)/.installed: $(VENV)/.tools pyproject.toml $(CORE)
 	@echo "== build and install"
-	@$(PY) -m pip install -qq --no-build-isolation -e ".[dev,docs,torch]"
+	@$(PY) -m pip install -qq --no-build-isolation -e ".[dev,docs]"
 	@touch $@

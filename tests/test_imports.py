@@ -21,8 +21,10 @@ LINE = [
     {"balls"},
     {"nn"},
     {"estimators"},
-    {"report", "omics"},
-    {"cli", "experiments"},
+    {"selection", "omics"},
+    {"report"},
+    {"experiments"},
+    {"cli"},
 ]
 USES_THE_PUBLIC_NAMES = {"cli", "experiments", "__main__"}
 

@@ -1,0 +1,5 @@
+"""``python -m normball`` is the ``normball`` command."""
+
+from normball.cli import main
+
+main()
