@@ -1,0 +1,65 @@
+"""What a study of a table found: the one record that the procedure fills and that reports read."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that a selection found, as tables with named columns; nothing here refers to files or to figures.
+
+    Attributes
+    ----------
+    settings : dict
+        Every option of the run, with seeds, versions and the name of the table.
+    n_samples, n_features : int
+        Of the table as it was used.
+    classes : list of str
+    notes : list of str
+        What was done to the table on reading: left out, imputed, transformed.
+    scores : DataFrame
+        One row for each method, repeat and outer fold: ``method``, ``repeat``, ``fold``, ``accuracy``,
+        ``balanced_accuracy``, ``auc`` (NaN where undefined), ``n_features``, ``seconds``. ``method`` is ``"normball"``
+        for ours; the rest are the baselines.
+    predictions : DataFrame
+        One row for each sample, outside the folds that trained: ``sample``, ``label``, ``predicted``, ``confidence``,
+        then ``p:<class>`` for each class (means over the repeats).
+    features : DataFrame
+        One row for each feature, best first: ``feature``, ``rank``, ``selected`` (in the final model), ``frequency``
+        (share of folds and repeats that chose it), ``importance`` (attribution), ``direction`` (the class with the
+        larger mean), ``effect`` (standardised difference, or eta squared beyond two classes), ``p_value``,
+        ``q_value``, ``importance:<class>`` and ``mean:<class>`` for each class.
+    path : DataFrame
+        Along the path, means over the inner splits: ``n_features``, ``radius``, ``theta``, ``accuracy``, ``error``
+        (standard error), ``chosen`` (one row is True).
+    latent : DataFrame
+        ``sample``, ``label``, ``predicted``, ``z0``, ``z1``, ...: each sample in the latent space of the final model.
+    losses : DataFrame
+        ``stage``, ``epoch``, ``loss`` and, where there was a validation part, ``validation``; of the final model.
+    values : DataFrame
+        Samples by chosen features (at most 200, best first) as they were read; index: sample names.
+    stability : dict
+        The Nogueira index: ``index``, ``low``, ``high``.
+    permutations : list of float
+        Accuracy of the same whole procedure with shuffled labels; empty if it was not asked for.
+    seconds : dict
+        Where the time went.
+    """
+
+    settings: dict[str, Any]
+    n_samples: int
+    n_features: int
+    classes: list[str]
+    notes: list[str]
+    scores: pd.DataFrame
+    predictions: pd.DataFrame
+    features: pd.DataFrame
+    path: pd.DataFrame
+    latent: pd.DataFrame
+    losses: pd.DataFrame
+    values: pd.DataFrame
+    stability: dict[str, float]
+    permutations: list[float] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
