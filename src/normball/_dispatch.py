@@ -16,6 +16,11 @@ def backend_for(Y: Any) -> ModuleType:
     # A tensor can only come from a torch that has been imported; so this never imports it by itself.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(Y, torch.Tensor):
+        tensors = sys.modules.get("torch.distributed.tensor")
+        if tensors is not None and isinstance(Y, tensors.DTensor):
+            from normball.backends import distributed
+
+            return distributed
         from normball.backends import torch_op
 
         return torch_op
