@@ -25,6 +25,7 @@ from normball.backends.distributed.brackets import Table, settle
 from normball.backends.distributed.layout import Layout
 from normball.backends.distributed.operators import check_output, local_radius, refuse_not_finite
 from normball.backends.family import NORMS, OPERATORS
+from normball.backends.torch_rules import others
 
 __all__ = ["aggregate", "caps", "magnitudes", "norm", "operate", "path", "project_box"]
 
@@ -85,12 +86,12 @@ class Call:
         found = torch.from_numpy(theta).to(values.device)
         return found, (values - found[:, None]).clamp(min=0.0)
 
-    def thresholds(self, losses: Tensor, *, signed: bool = False) -> Tensor:
-        """Return the place t of each group with ``sum(max(y - t, 0)) == losses``, for magnitudes or signed values.
+    def thresholds(self, left: Tensor, *, signed: bool = False, below: bool = False) -> Tensor:
+        """Return the place t of each group with ``sum(max(y - t, 0)) == left``, for magnitudes or signed values.
 
-        Without signs it is 0 where there is not more than that.
+        Without signs it is 0 where there is not more than that. With `below` it is rounded such that no more is left.
         """
-        goal = losses.reshape(-1).cpu().numpy()
+        goal = left.reshape(-1).cpu().numpy()
         rows = self.A.flatten(0, 1)
         rows = rows if signed else rows.abs()
 
@@ -116,7 +117,13 @@ class Call:
         if len(live):
             part = Table(table.t[live], table.f[live], table.k[live])
             t[live] = settle(lambda which, at: read(live[which], at), part, theta=goal[live])[1]
-        return torch.from_numpy(t).reshape(losses.shape).to(losses.device)
+        while below and len(live):  # one more look proves it, or says by how much it fails
+            t[live] = np.nextafter(t[live], np.inf)
+            f, k = (values[:, 0] for values in read(live, t[live, None]))
+            over = f > goal[live] * _INSIDE
+            live, f, k = live[over], f[over], k[over]
+            t[live] += (f - goal[live]) / np.maximum(k, 1.0)
+        return torch.from_numpy(t).reshape(left.shape).to(left.device)
 
     # ---- writes: the part of this rank, by one number for each group --------------------------------------------------
 
@@ -143,14 +150,14 @@ def _share(left: Tensor, lengths: Tensor) -> Tensor:
 def _project_l1(call: Call) -> tuple[Tensor, Tensor]:
     sums = call.sums()
     inside = sums <= call.each * _INSIDE
-    taus = call.thresholds(torch.where(inside, torch.inf, call.each))
+    taus = call.thresholds(torch.where(inside, torch.inf, call.each), below=True)
     taus = torch.where(inside, 0.0, taus) + 0.0 * sums
     return call.shrink(taus), taus
 
 
 def _project_simplex(call: Call) -> tuple[Tensor, Tensor]:
     call.peaks()
-    taus = call.thresholds(call.each, signed=True)
+    taus = call.thresholds(call.each, signed=True, below=True)
     Y = call.layout.local.detach()
     return (Y - call.layout.beside(taus)).clamp(min=0.0).to(Y.dtype), taus
 
@@ -184,7 +191,7 @@ def _bilevel_l11(call: Call) -> tuple[Tensor, Tensor]:
     sums = call.sums()
     theta, left = call.share_out(sums)
     inside = theta[:, None] == 0
-    taus = torch.where(inside, 0.0, call.thresholds(torch.where(inside, torch.inf, left)))
+    taus = torch.where(inside, 0.0, call.thresholds(torch.where(inside, torch.inf, left), below=True))
     return call.shrink(taus + 0.0 * sums), theta
 
 
@@ -321,8 +328,10 @@ def _as_one(
         check_finite, threads, True, heavy,
     )  # fmt: skip
     theta = torch.as_tensor(info.theta)
+    if not layout.local.numel():
+        return X, each.new_zeros((layout.problems, layout.here) if name in _ALONE else (layout.problems,))
     if name in _ALONE:
-        kept = sorted([*layout.batch, *layout.groups])
+        kept = others(layout.Y.ndim, layout.members)
         theta = theta.permute([kept.index(a) for a in (*layout.batch, *layout.groups)])
         return X, theta.reshape(layout.problems, layout.here)
     return X, theta.reshape(-1)

@@ -242,7 +242,7 @@ class _Cut:
         old = start.mu.double()
         around = torch.tensor([0.0, *(1.0 - x for x in _NEAR), 1.0, *(1.0 + x for x in reversed(_NEAR))])
         t = old[..., None] * around.to(old)
-        flat = t.reshape(-1, t.shape[2])
+        flat = t.flatten(0, 1)
         alive = torch.nonzero(old.reshape(-1) > 0)[:, 0]
         # Groups that were zero are asked for their sum alone.
         rows = self.A.flatten(0, 1)
@@ -254,7 +254,7 @@ class _Cut:
         looks = sums.new_zeros(*t.shape, 2)
         looks[..., 0] = sums[..., None]
         looks[..., 1] = self.layout.count
-        looks.reshape(-1, *looks.shape[2:])[alive, 1:] = found[len(rows) :].reshape(len(alive), -1, 2)
+        looks.flatten(0, 1)[alive, 1:] = found[len(rows) :].reshape(len(alive), t.shape[2] - 1, 2)
         everyone = self._all(torch.cat([t[..., None], looks], 3))
         t_, f, k = np.moveaxis(everyone, 2, 0)
         if _out_of_range(per_problem(f[:, 0], self.problem, len(self.C))):

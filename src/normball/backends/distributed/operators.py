@@ -10,12 +10,13 @@ from torch.distributed.tensor import DTensor
 
 from normball import _validate
 from normball._info import ProjectionInfo
-from normball.backends import torch_checks
+from normball.backends import torch_checks, torch_op
 from normball.backends.cpu import METHODS
 from normball.backends.cuda.plain import rounded_down
 from normball.backends.distributed import shard
 from normball.backends.distributed.l1inf import Solution, solve
 from normball.backends.distributed.layout import Layout
+from normball.backends.torch_rules import others
 
 __all__ = ["check_output", "eps", "local_radius", "norms", "project_l1inf", "refuse_not_finite"]
 
@@ -62,6 +63,8 @@ def project_l1inf(
 
 def _solved(layout: Layout, C: Tensor, start: Solution | None, check_finite: bool) -> Solution:
     """Return the solution, the caps in the dtype of the tensor."""
+    if not (layout.cut or layout.spread):
+        return _alone(layout, C, start, check_finite)
     found = solve(layout, local_radius(layout, C), start)
     if check_finite and bool(found.theta.isnan().any()):
         refuse_not_finite(layout)
@@ -71,6 +74,24 @@ def _solved(layout: Layout, C: Tensor, start: Solution | None, check_finite: boo
         # A few units in the last place, for sums of sums of caps are rounded more than once.
         mu = torch.where(found.theta[:, None] > 0, mu * (1.0 - 2.0**-51), mu)
     return Solution(rounded_down(mu, dtype), found.theta)
+
+
+def _alone(layout: Layout, C: Tensor, start: Solution | None, check_finite: bool) -> Solution:
+    """Return the solution where this rank has all of its problems: that of the ordinary projection, to the bit."""
+    kept = others(layout.Y.ndim, layout.members)
+    order = [kept.index(a) for a in (*layout.batch, *layout.groups)]
+    info = None
+    if start is not None:
+        shape = [layout.local.shape[kept[i]] for i in order]
+        mu = start.mu.reshape(shape).permute([order.index(i) for i in range(len(order))])
+        theta = start.theta.reshape([layout.local.shape[a] for a in layout.batch])
+        info = ProjectionInfo(theta, mu.contiguous(), None, None, None)
+    radius = local_radius(layout, C).reshape([layout.local.shape[a] for a in layout.batch])
+    _, told = torch_op.project_l1inf(
+        layout.local.detach(), radius, tuple(layout.members), tuple(layout.batch) or None, "newton", None, check_finite,
+        None, info, True,
+    )  # fmt: skip
+    return Solution(told.mu.permute(order).reshape(layout.problems, layout.here), told.theta.reshape(-1))
 
 
 def local_radius(layout: Layout, C: Tensor) -> Tensor:
@@ -99,7 +120,7 @@ def _start(layout: Layout, info: Any) -> Solution:
     """Return an earlier solution as this rank needs it."""
     if not isinstance(info, ProjectionInfo):
         raise TypeError(f"warm_start: expected the ProjectionInfo of an earlier call, got {type(info).__name__}")
-    kept = [a for a in range(layout.Y.ndim) if a not in layout.members]
+    kept = others(layout.Y.ndim, layout.members)
     groups = tuple(layout.Y.shape[a] for a in kept)
     if tuple(info.mu.shape) != groups:
         raise ValueError(f"warm_start: expected an info of groups of shape {groups}, got {tuple(info.mu.shape)}")
