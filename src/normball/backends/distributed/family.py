@@ -30,7 +30,6 @@ from normball.backends.torch_rules import others
 __all__ = ["aggregate", "caps", "magnitudes", "norm", "operate", "path", "project_box"]
 
 _INSIDE = 1.0 + 2.0 * float(np.finfo(np.float64).eps)
-_DOWN, _UP = 2.0**-100, 2.0**200  # keep sums of the largest floats finite, and squares of small ones from vanishing
 
 
 class _OutOfRange(Exception):
@@ -298,14 +297,11 @@ def _apply(name: str, layout: Layout, each: Tensor, check_finite: bool) -> tuple
 
 def _rescaled(name: str, layout: Layout, each: Tensor) -> tuple[Tensor, Tensor]:
     """Apply the operator to numbers of the middle of the range; NaN throughout what is not finite."""
-    peak = torch.nan_to_num(shard.sums_and_peaks(layout.view)[1], nan=torch.inf).reshape(-1)
-    top = torch.stack([peak.amax()]) if len(peak) else each.new_zeros(1)
-    top = layout.greatest_of_groups(layout.greatest(torch.where(top.isinf(), 0.0, top)))
-    unit = _DOWN if float(top) > 1e100 else _UP if float(top) < 1e-100 else 1.0
+    unit = shard.unit_for(layout.greatest_of_problems(shard.sums_and_peaks(layout.view)[1]))
     wide = layout.result(layout.local.detach().double() * unit)
     small = Layout(wide, layout.members, layout.batch)
     X, theta = FORMULAS[name](Call(small, small.view, each * unit, scaled=True))
-    return (X / unit).to(layout.local.dtype), theta / unit
+    return shard.unscaled(X, unit).to(layout.local.dtype), theta / unit
 
 
 def _as_one(

@@ -48,17 +48,14 @@ def solve(layout: Layout, radius: Tensor, start: Solution | None) -> Solution:
     if found is not None:
         return found
     # Sums that overflow or vanish, or something that is not finite: the same by way of numbers near 1.
-    peak = torch.nan_to_num(shard.sums_and_peaks(A)[1], nan=torch.inf).amax(1) if A.shape[1] else radius * 0.0
-    peak = layout.greatest_of_groups(layout.greatest(peak.to(A.device)))
-    finite = peak < torch.inf
-    top = torch.where(finite, peak, 0.0).amax()
-    unit = torch.exp2(-torch.frexp(top).exponent.double()).clamp(max=2.0**1000) if top > 0 else torch.ones_like(top)
+    peaks = layout.greatest_of_problems(shard.sums_and_peaks(A)[1])
+    finite, unit = peaks < torch.inf, shard.unit_for(peaks)
     scaled = torch.where(finite[:, None, None], A.double() * unit, 0.0)
     with np.errstate(over="ignore"):
         found = method(layout, scaled, C * float(unit)).solve(None, scaled=True)
     assert found is not None
     bad = torch.where(finite, 0.0, torch.nan)
-    return Solution(found.mu / unit + bad[:, None], found.theta / unit + bad)
+    return Solution(shard.unscaled(found.mu, unit) + bad[:, None], found.theta / unit + bad)
 
 
 def _out_of_range(total: Reals) -> bool:
@@ -101,6 +98,7 @@ class _Whole:
         none = C == 0
         inside = (norm <= C * _INSIDE) & ~none
         open_ = ~inside & ~none
+        C = np.where(open_, C, 0.0)
         # A start that is no use: at theta 0 nothing is clipped, beyond the greatest sum everything is.
         warm = start is not None and bool(((theta > 0) & (found[3] > 0))[open_].all())
         if warm:
@@ -140,8 +138,7 @@ class _Whole:
         theta = np.where(open_, np.maximum(theta + shift, 0.0), 0.0)
         mu = torch.where(self._tensor(none)[:, None], 0.0, mu)
         if none.any():
-            most = sums.amax(1) if sums.shape[1] else sums.new_zeros(len(C))
-            theta = np.where(none, self.layout.greatest_of_groups(most).cpu().numpy(), theta)
+            theta = np.where(none, self.layout.greatest_of_problems(sums).cpu().numpy(), theta)
         return Solution(mu, self._tensor(theta))
 
 

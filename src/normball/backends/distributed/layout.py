@@ -130,6 +130,11 @@ class Layout:
         """Return the greatest over the ranks that hold other groups."""
         return _reduced(values, self.spread, dist.ReduceOp.MAX)
 
+    def greatest_of_problems(self, peaks: Tensor) -> Tensor:
+        """Return the greatest (problem, group) value of each problem, over all the ranks that have a part of it."""
+        mine = peaks.amax(1) if peaks.shape[1] else peaks.new_zeros(peaks.shape[0])
+        return self.greatest_of_groups(self.greatest(torch.nan_to_num(mine, nan=torch.inf)))
+
     @property
     def ranks(self) -> int:
         """How many ranks hold other groups than each other."""

@@ -194,8 +194,8 @@ def norms(
     layout = Layout(Y, *torch_checks.axes(Y.ndim, axis, batch_axis))
     sums, peaks = shard.sums_and_peaks(layout.view)
     peaks, sums = layout.greatest(peaks), layout.total(sums)
-    most = sums.amax(1) if sums.shape[1] else sums.sum(1)
-    return layout.of_problems(layout.total_of_groups(peaks.sum(1))), layout.of_problems(layout.greatest_of_groups(most))
+    most = layout.greatest_of_groups(sums.amax(1) if sums.shape[1] else sums.sum(1))
+    return layout.of_problems(layout.total_of_groups(peaks.sum(1))), layout.of_problems(most)
 
 
 def eps(Y: DTensor) -> float:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from normball.backends import cpu
 
-__all__ = ["caps_at", "caps_for", "counts_above", "excess", "lengths", "sums_and_peaks"]
+__all__ = ["caps_at", "caps_for", "counts_above", "excess", "lengths", "sums_and_peaks", "unit_for", "unscaled"]
 
 _CHUNK = 1 << 22  # entries that are held in double precision at a time
 
@@ -87,3 +87,16 @@ def caps_at(A: Tensor, theta: Tensor) -> Tensor:
         if not bool((step > 0).any()):
             return mu
         mu = mu + step
+
+
+def unit_for(peaks: Tensor) -> Tensor:
+    """Return the power of two that brings the greatest of the finite peaks near 1."""
+    top = torch.where(peaks.isfinite(), peaks, 0.0).amax() if peaks.numel() else peaks.new_zeros(())
+    unit = torch.exp2(-torch.frexp(top).exponent.double().clamp(min=-1000.0))
+    return torch.where(top > 0, unit, 1.0)
+
+
+def unscaled(X: Tensor, unit: Tensor) -> Tensor:
+    """Divide by a power of two, towards zero where that is not exact."""
+    near = X / unit
+    return torch.where((near * unit).abs() > X.abs(), torch.nextafter(near, torch.zeros_like(near)), near)
