@@ -74,9 +74,13 @@ def train(folder, dies_at=None):
     model = sharded()
     optimizer, constraint = made(model)
     done = max([int(path.name) for path in Path(folder).iterdir() if (path / ".metadata").exists()], default=0)
-    weights, moments = get_state_dict(model, optimizer)
-    state = {"model": weights, "optimizer": moments, "constraint": constraint.state_dict()}
+
+    def state_of():
+        weights, moments = get_state_dict(model, optimizer)
+        return {"model": weights, "optimizer": moments, "constraint": constraint.state_dict()}
+
     if done:
+        state = state_of()
         dcp.load(state, checkpoint_id=str(Path(folder) / str(done)))
         set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
         constraint.load_state_dict(state["constraint"])
@@ -86,9 +90,7 @@ def train(folder, dies_at=None):
             os.kill(os.getpid(), signal.SIGKILL)
         learn(model, optimizer, step, mine())
         if (step + 1) % EVERY == 0:
-            weights, moments = get_state_dict(model, optimizer)
-            state = {"model": weights, "optimizer": moments, "constraint": constraint.state_dict()}
-            dcp.save(state, checkpoint_id=str(Path(folder) / str(step + 1)))
+            dcp.save(state_of(), checkpoint_id=str(Path(folder) / str(step + 1)))
     return model, done
 
 

@@ -89,11 +89,11 @@ def test_a_cluster_with_a_worker_killed(tmp_path):
         away = StabilitySelection(network, n_pairs=2, random_state=0).fit(X, y)
         assert np.array_equal(away.selections_, at_home.selections_)
 
-        # The data travel once to each worker, however many tasks.
+        # The data travel once to each worker, however many tasks; once more to be hashed, and to pass between workers.
         sent = Counted(np.arange(500.0), str(tmp_path / "sent"))
         found = dict(sweep(total, [(k,) for k in range(20)], shared=(sent,)))
         assert found == {k: total(sent, k) for k in range(20)}
-        assert 1 <= (tmp_path / "sent").read_text().count("sent") <= 2
+        assert 1 <= (tmp_path / "sent").read_text().count("sent") <= 5
 
         # A worker killed in the middle of a sweep.
         def kill_one():
