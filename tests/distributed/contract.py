@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import sys
+import time
 from datetime import timedelta
 
 import numpy as np
+import pytest
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -23,11 +25,17 @@ from tests.contract.registry import FAST_CASES
 from tests.distributed import training
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-CHECKS = []
+CHECKS = []  # on any number of ranks
+ON_TWO = []  # and those that four would tell no more of
 
 
 def check(function):
     CHECKS.append(function)
+    return function
+
+
+def check_on_two(function):
+    ON_TWO.append(function)
     return function
 
 
@@ -80,7 +88,7 @@ MATRICES = [
     ("sparse", (65, 12), "float64"), ("normal", (1, 5), "float64"), ("normal", (5, 1), "float64"),
     ("normal", (3, 2), "float64"), ("cauchy", (50, 10), "float64"),
 ]  # fmt: skip
-RADII = (1e-6, 0.05, 0.3, 0.999)
+RADII = (1e-6, 0.05, 0.7)
 
 
 def cases():
@@ -88,7 +96,7 @@ def cases():
     placed = list(meshes())
     for number, (name, shape, dtype) in enumerate(MATRICES):
         for other, (mesh, placements) in enumerate(placed):
-            if len(placed) == 3 or (number + other) % 4 == 0:
+            if len(placed) == 3 or (number + other) % 8 == 0:
                 yield mesh, placements, data.matrix(name, shape, dtype), name
 
 
@@ -119,7 +127,7 @@ def l1inf_is_exact_for_every_placement():
 
 @check
 def the_family_is_exact_for_every_placement():
-    for mesh, placements, Y, name in list(cases())[::3]:
+    for mesh, placements, Y, name in list(cases())[:: 3 if dist.get_world_size() == 2 else 2]:
         D = shard(Y, mesh, placements)
         for case in FAST_CASES:
             if case.ball == "l1inf":
@@ -140,7 +148,7 @@ def the_family_is_exact_for_every_placement():
                     assert info.mu.shape == told.mu.shape
 
 
-@check
+@check_on_two
 def proximal_operators_and_norms():
     names = ("l1", "l2", "linf", "l1inf", "l12", "linf1", "linf2")
     for mesh, placements, Y, name in list(cases())[::5]:
@@ -164,7 +172,7 @@ def line():
     return init_device_mesh("cpu", (dist.get_world_size(),))
 
 
-@check
+@check_on_two
 def few_collectives_and_few_bytes():
     rng = np.random.default_rng(3)
     Y = rng.normal(size=(512, 256))
@@ -211,7 +219,7 @@ def batches_and_more_axes():
             assert np.abs(whole(bilevel(D, radius, **options)) - bilevel(Y, radius, **options)).max() < 1e-13
 
 
-@check
+@check_on_two
 def edges():
     rng = np.random.default_rng(5)
     Y = rng.normal(size=(9, 7))
@@ -237,12 +245,8 @@ def edges():
         bad[0, 0] = np.nan
         B = shard(bad, line(), (placement,))
         for project in (normball.project_l1inf, normball.project_l12, normball.bilevel_l1inf):
-            try:
+            with pytest.raises(ValueError, match="finite"):
                 project(B, 1.0)
-            except ValueError as error:
-                assert "finite" in str(error)
-            else:
-                raise AssertionError(f"{project.__name__} took NaN")
             assert np.isnan(whole(project(B, 1.0, check_finite=False))).all(), project.__name__
         empty = shard(np.zeros((0, 4)), line(), (placement,))
         assert normball.project_l1inf(empty, 1.0).shape == (0, 4)
@@ -256,24 +260,16 @@ def edges():
         assert judge.same_bits(whole(target), whole(normball.project_l1inf(D, 1.0)))
         assert normball.project_l12(D, 1.0, out=target) is target
         for wrong, what in ((torch.zeros(9, 7), TypeError), (D.redistribute(placements=[Replicate()]), ValueError)):
-            try:
+            with pytest.raises(what, match="out"):
                 normball.project_l1inf(D, 1.0, out=wrong)
-            except what as error:
-                assert "out" in str(error)
-            else:
-                raise AssertionError("out")
         box = normball.project_box(D, -0.5, np.full(7, 0.25))
         assert np.array_equal(whole(box), np.clip(Y, -0.5, 0.25))
         radius = normball.radius_for_sparsity(D, n_groups=3)
         assert abs(radius - normball.radius_for_sparsity(Y, n_groups=3)) < 1e-14
     partial = DTensor.from_local(torch.ones(4, 4), line(), [Partial()])
     for project in (normball.project_l1inf, normball.project_l12):
-        try:
+        with pytest.raises(ValueError, match="redistribute"):
             project(partial, 1.0)
-        except ValueError as error:
-            assert "redistribute" in str(error)
-        else:
-            raise AssertionError("Partial")
 
 
 @check
@@ -296,11 +292,13 @@ def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
     chosen = sys.argv[1:]
-    for function in [*CHECKS, *training.CHECKS]:
+    more = [*ON_TWO, *training.ON_TWO] if dist.get_world_size() == 2 else []
+    for function in [*CHECKS, *training.CHECKS, *more]:
         if not chosen or function.__name__ in chosen:
+            begin = time.process_time()
             function()
             if dist.get_rank() == 0:
-                print("passed", function.__name__, flush=True)
+                print(f"passed {function.__name__} ({time.process_time() - begin:.1f} s of one CPU)", flush=True)
     dist.destroy_process_group()
 
 

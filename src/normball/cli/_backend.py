@@ -42,10 +42,11 @@ def running_on(backend: str | None, scheduler: str | None) -> Iterator[None]:
         yield
     elif backend == "dask":
         try:
-            from distributed import Client
+            import distributed
         except ImportError as error:
             raise ImportError(f"--backend dask needs an extra: pip install normball[cluster]  ({error})") from error
-        with Client(scheduler) as client, parallel_config(backend="dask", client=client):
+        client = distributed.Client(scheduler)  # type: ignore[no-untyped-call]
+        with client, parallel_config(backend="dask", client=client):
             yield
     elif backend == "ray":
         try:

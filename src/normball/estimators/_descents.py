@@ -111,7 +111,8 @@ def first_descent(
             network.first.weight.copy_(start)
         some = torch.arange(min(len(y), plan.schooling.batch_size))
         squares = rows.batch(rows.mine(some)).square().sum()
-        size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)  # the curvature grows with the length of the samples
+        # The curvature grows with the length of the samples.
+        size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)
     optimizer = torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
     train(
         network,

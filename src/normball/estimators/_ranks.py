@@ -21,7 +21,7 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
-    device: torch.device = torch.device("cpu")  # where its group adds up
+    device: str = "cpu"  # where its group adds up
 
     def mine(self, rows: npt.NDArray[np.intp], count: int) -> npt.NDArray[np.bool_]:
         """Which of some rows of a table of `count` are for this rank to read: those of one contiguous part."""
@@ -44,7 +44,7 @@ class Ranks:
         tensors = [part for part in parts if part is not None]
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors]).to(self.device)
         dist.all_reduce(flat)
-        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+        for tensor, part in zip(tensors, torch.split(flat, [tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(part.reshape(tensor.shape))
 
 
@@ -59,5 +59,5 @@ def everyone() -> Ranks:
             "call torch.distributed.init_process_group() first"
         )
     by_gpu = dist.get_backend() == "nccl"
-    device = torch.device("cuda", torch.cuda.current_device()) if by_gpu else torch.device("cpu")
+    device = f"cuda:{torch.cuda.current_device()}" if by_gpu else "cpu"
     return Ranks(dist.get_rank(), dist.get_world_size(), device)

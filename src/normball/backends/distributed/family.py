@@ -6,140 +6,24 @@ writes its own part. Where groups are whole and each is a problem of its own, th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from normball import _validate
 from normball._info import OperatorInfo
-from normball.backends import steps, torch_checks, torch_family
-from normball.backends.cuda.plain import rounded_down
+from normball.backends import torch_checks, torch_family
 from normball.backends.distributed import l1inf, shard
-from normball.backends.distributed.brackets import Table, settle
+from normball.backends.distributed.call import INSIDE, Call, OutOfRangeError
 from normball.backends.distributed.layout import Layout
 from normball.backends.distributed.operators import check_output, local_radius, refuse_not_finite
 from normball.backends.family import NORMS, OPERATORS
 from normball.backends.torch_rules import others
 
 __all__ = ["aggregate", "caps", "magnitudes", "norm", "operate", "path", "project_box"]
-
-_INSIDE = 1.0 + 2.0 * float(np.finfo(np.float64).eps)
-
-
-class _OutOfRange(Exception):
-    """Some aggregate is not finite, or may be too small to be one."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """What an operator is given: the part of this rank, (problem, group, member), and a radius for each problem."""
-
-    layout: Layout
-    A: Tensor
-    radius: Tensor
-    scaled: bool = False
-
-    @property
-    def each(self) -> Tensor:
-        """The radius for each group."""
-        return self.radius[:, None].expand(self.A.shape[:2])
-
-    def sound(self, values: Tensor) -> Tensor:
-        """Return numbers that are all finite; or NaN throughout each problem where one is not."""
-        bad = self.layout.greatest_of_groups((~values.isfinite()).sum(1).double())
-        if bool((bad > 0).any()) and not self.scaled:
-            raise _OutOfRange
-        return torch.where(bad[:, None] > 0, torch.nan, values)
-
-    def sums(self) -> Tensor:
-        """The l1 norm of each group."""
-        return self.sound(self.layout.total(shard.sums_and_peaks(self.A)[0]))
-
-    def peaks(self) -> Tensor:
-        """The largest magnitude of each group."""
-        found = shard.sums_and_peaks(self.A)[1]
-        return self.sound(self.layout.greatest(torch.nan_to_num(found, nan=torch.inf)))
-
-    def lengths(self) -> Tensor:
-        """The 2-norm of each group."""
-        mine = shard.lengths(self.A)
-        squares, some = self.layout.total(torch.stack([mine.square(), (mine > 0).double()]))
-        small = (squares < 1e-280) & (some > 0)
-        hidden = torch.where(small, torch.inf, squares) if not self.scaled else squares
-        return torch.where(hidden.isfinite(), hidden, self.sound(hidden)).sqrt()
-
-    def share_out(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Project the numbers of the groups onto the l1 ball: theta of each problem, and what is left of each group."""
-        padded = values.new_zeros(values.shape[0], self.layout.most)
-        padded[:, : values.shape[1]] = values
-        everyone = self.layout.gather(padded.T, self.layout.most).cpu().numpy()
-        rows = np.moveaxis(everyone, 2, 0).reshape(values.shape[0], -1)
-        theta = steps.threshold(np.ascontiguousarray(rows), self.radius.cpu().numpy(), 1)
-        theta = np.where(np.isinf(theta), rows.max(axis=1, initial=0.0), theta)
-        found = torch.from_numpy(theta).to(values.device)
-        return found, (values - found[:, None]).clamp(min=0.0)
-
-    def thresholds(self, left: Tensor, *, signed: bool = False, below: bool = False) -> Tensor:
-        """Return the place t of each group with ``sum(max(y - t, 0)) == left``, for magnitudes or signed values.
-
-        Without signs it is 0 where there is not more than that. With `below` it is rounded such that no more is left.
-        """
-        goal = left.reshape(-1).cpu().numpy()
-        rows = self.A.flatten(0, 1)
-        rows = rows if signed else rows.abs()
-
-        def read(which: Any, t: Any) -> tuple[Any, Any]:
-            index = torch.from_numpy(which).to(rows.device)
-            places = torch.from_numpy(np.ascontiguousarray(t)).to(rows.device)
-            found = self.layout.total(shard.excess(rows[index], places)).cpu().numpy()
-            return found[..., 0], found[..., 1]
-
-        top = rows.amax(1).double() if rows.shape[1] else rows.new_full((len(rows),), -torch.inf, dtype=torch.float64)
-        top = self.layout.greatest(top).cpu().numpy()
-        if signed:  # the greatest alone loses all of it at the lower end
-            low = top - goal
-            f, k = (values[:, 0] for values in read(np.arange(len(low)), low[:, None]))
-        else:
-            low = np.zeros_like(top)
-            f = self.layout.total(rows.sum(1, dtype=torch.float64)).cpu().numpy()
-            k = np.full_like(f, self.layout.count)
-        zero = np.zeros_like(top)
-        table = Table(np.stack([low, top], 1), np.stack([f, zero], 1), np.stack([k, zero + 1.0], 1))
-        live = np.flatnonzero(np.isfinite(f) & np.isfinite(goal) & (goal > 0) & (top > low))
-        t = np.where(np.isfinite(f), np.where(goal > 0, low, top), np.nan)
-        if len(live):
-            part = Table(table.t[live], table.f[live], table.k[live])
-            t[live] = settle(lambda which, at: read(live[which], at), part, theta=goal[live])[1]
-        while below and len(live):  # one more look proves it, or says by how much it fails
-            t[live] = np.nextafter(t[live], np.inf)
-            f, k = (values[:, 0] for values in read(live, t[live, None]))
-            over = f > goal[live] * _INSIDE
-            live, f, k = live[over], f[over], k[over]
-            t[live] += (f - goal[live]) / np.maximum(k, 1.0)
-        return torch.from_numpy(t).reshape(left.shape).to(left.device)
-
-    # ---- writes: the part of this rank, by one number for each group --------------------------------------------------
-
-    def clip(self, caps: Tensor) -> Tensor:
-        """Clip each group."""
-        bound = self.layout.beside(rounded_down(caps, self.layout.local.dtype))
-        return torch.clamp(self.layout.local.detach(), -bound, bound)
-
-    def shrink(self, taus: Tensor) -> Tensor:
-        """Take so much of each magnitude."""
-        Y = self.layout.local.detach()
-        return (torch.sign(Y) * (Y.abs() - self.layout.beside(taus)).clamp(min=0.0)).to(Y.dtype)
-
-    def scale(self, factors: Tensor) -> Tensor:
-        """Multiply each group."""
-        Y = self.layout.local.detach()
-        return (Y * self.layout.beside(factors)).to(Y.dtype)
 
 
 def _share(left: Tensor, lengths: Tensor) -> Tensor:
@@ -148,7 +32,7 @@ def _share(left: Tensor, lengths: Tensor) -> Tensor:
 
 def _project_l1(call: Call) -> tuple[Tensor, Tensor]:
     sums = call.sums()
-    inside = sums <= call.each * _INSIDE
+    inside = sums <= call.each * INSIDE
     taus = call.thresholds(torch.where(inside, torch.inf, call.each), below=True)
     taus = torch.where(inside, 0.0, taus) + 0.0 * sums
     return call.shrink(taus), taus
@@ -163,7 +47,7 @@ def _project_simplex(call: Call) -> tuple[Tensor, Tensor]:
 
 def _project_l2(call: Call) -> tuple[Tensor, Tensor]:
     lengths = call.lengths()
-    outside = lengths > call.each * _INSIDE
+    outside = lengths > call.each * INSIDE
     factors = torch.where(outside, _share(call.each, lengths), 1.0 + 0.0 * lengths)
     return call.scale(factors), torch.where(outside, lengths - call.each, 0.0 * lengths)
 
@@ -212,7 +96,7 @@ def _prox_l12(call: Call) -> tuple[Tensor, Tensor]:
 def _prox_linf1(call: Call) -> tuple[Tensor, Tensor]:
     found = l1inf.solve(call.layout, call.radius, None)
     if bool(found.theta.isnan().any()) and not call.scaled:
-        raise _OutOfRange
+        raise OutOfRangeError
     return call.shrink(found.mu), found.theta
 
 
@@ -287,7 +171,7 @@ def _apply(name: str, layout: Layout, each: Tensor, check_finite: bool) -> tuple
         return layout.local.detach().clone(), each.new_zeros(shape)
     try:
         X, theta = FORMULAS[name](Call(layout, layout.view, each))
-    except _OutOfRange:
+    except OutOfRangeError:
         X, theta = _rescaled(name, layout, each)
         if check_finite and bool(theta.isnan().any()):
             refuse_not_finite(layout)
@@ -366,7 +250,12 @@ def norm(
 
 
 def aggregate(
-    name: str, kind: str, Y: DTensor, axis: _validate.Axis | None, batch_axis: _validate.Axis | None, threads: int | None
+    name: str,
+    kind: str,
+    Y: DTensor,
+    axis: _validate.Axis | None,
+    batch_axis: _validate.Axis | None,
+    threads: int | None,
 ) -> tuple[Any, tuple[int, ...]]:
     """Return the sum, the peak or the 2-norm of each group, gathered on the host; and which axes are not batch axes."""
     torch_checks.tensor(Y)
@@ -416,13 +305,12 @@ def project_box(Y: DTensor, lower: Any, upper: Any, out: DTensor | None, check_f
     layout = Layout(Y, range(Y.ndim), [])
     if out is not None:
         check_output(out, Y, torch.zeros(()))
-    bounds = []
-    for bound in (lower, upper):
-        whole = torch.as_tensor(bound, dtype=Y.dtype, device=Y.device)
-        if math.prod(whole.shape) > 1:
-            whole = layout.part_of(whole.broadcast_to(Y.shape).contiguous(), range(Y.ndim))
-        bounds.append(whole)
-    X = torch_family.project_box(layout.local.detach(), *bounds, None, check_finite)
+
+    def part(bound: Any) -> Tensor:
+        whole = torch.as_tensor(bound, dtype=Y.dtype, device=Y.device).broadcast_to(Y.shape)
+        return layout.part_of(whole.contiguous(), range(Y.ndim))
+
+    X = torch_family.project_box(layout.local.detach(), part(lower), part(upper), None, check_finite)
     if out is None:
         return layout.result(X)
     out.to_local().detach().copy_(X)

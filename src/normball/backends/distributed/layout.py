@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -30,30 +30,35 @@ class Layout:
         self.mesh, self.placements = Y.device_mesh, Y.placements
         self.cut: list[Any] = []
         self.spread: list[Any] = []
-        self._place = 0  # of this rank among those that hold other groups, as `gather` puts them
-        widest = list(Y.shape)  # of any rank: what `gather` pads to
+        widest = [int(n) for n in Y.shape]  # of any rank: what `gather` pads to
         for number, placement in enumerate(self.placements):
             size = self.mesh.size(number)
-            if isinstance(placement, Replicate):
+            axis = self._axis(placement)
+            if axis is None:
+                if not isinstance(placement, Replicate):
+                    self._refuse(number)
                 continue
-            if not isinstance(placement, (Shard, _StridedShard)):
-                self._refuse(number)
-            axis = placement.dim % Y.ndim
-            parts = placement.split_factor if isinstance(placement, _StridedShard) else 1
+            parts = int(placement.split_factor) if isinstance(placement, _StridedShard) else 1
             widest[axis] = parts * math.ceil(math.ceil(widest[axis] / parts) / size)
             if size == 1 or axis in self.batch:
                 continue
             (self.cut if axis in self.members else self.spread).append(self.mesh.get_group(number))
+        self.place, self.ranks = 0, 1  # of this rank among those that hold other groups, as `gather` puts them
         for group in self.spread:
-            self._place += dist.get_rank(group) * math.prod(dist.get_world_size(g) for g in self.spread[: self.spread.index(group)])
+            self.place += dist.get_rank(group) * self.ranks
+            self.ranks *= dist.get_world_size(group)
         self.local: Tensor = Y.to_local()
         self.problems = math.prod(self.local.shape[a] for a in self.batch)
         self.here = math.prod(self.local.shape[a] for a in self.groups)
         self.most = math.prod(widest[a] for a in self.groups)
         self.count = math.prod(Y.shape[a] for a in self.members)  # of the members of a whole group
 
-    def _refuse(self, number: int) -> None:
-        wanted = [Replicate() if not isinstance(p, (Shard, _StridedShard)) else p for p in self.placements]
+    def _axis(self, placement: Any) -> int | None:
+        """Return the axis that a placement shards."""
+        return placement.dim % self.Y.ndim if isinstance(placement, (Shard, _StridedShard)) else None
+
+    def _refuse(self, number: int) -> NoReturn:
+        wanted = [Replicate() if self._axis(p) is None else p for p in self.placements]
         raise ValueError(
             f"Y: expected placements of Shard and Replicate, got {self.placements[number]} on dimension {number} of "
             f"the mesh, whose parts are yet to be added up; call Y.redistribute(placements={wanted}) first"
@@ -65,9 +70,7 @@ class Layout:
     def view(self) -> Tensor:
         """The part of this rank as (problem, group, member)."""
         moved = self.local.detach().permute(*self.batch, *self.groups, *self.members)
-        return moved.reshape(self.problems, self.here, -1) if moved.numel() else moved.new_zeros(
-            self.problems, self.here, math.prod(self.local.shape[a] for a in self.members)
-        )
+        return moved.reshape(self.problems, self.here, math.prod(self.local.shape[a] for a in self.members))
 
     def beside(self, values: Tensor) -> Tensor:
         """Return (problem, group) values, shaped to broadcast against the part of this rank."""
@@ -85,14 +88,14 @@ class Layout:
     def of_problems(self, values: Tensor) -> Tensor:
         """Return the values of the problems: a plain tensor, or a sharded one where a batch axis is."""
         values = values.reshape([self.local.shape[a] for a in self.batch])
-        divided = any(not isinstance(p, Replicate) and p.dim % self.Y.ndim in self.batch for p in self.placements)
+        divided = any(self._axis(p) in self.batch for p in self.placements)
         return self._shard(values, self.batch) if divided else values
 
     def _shard(self, values: Tensor, kept: Sequence[int]) -> DTensor:
         """Wrap the part of this rank of a tensor whose axes are the axes `kept` of `Y`."""
         placements: list[Any] = []
         for p in self.placements:
-            axis = None if isinstance(p, Replicate) else p.dim % self.Y.ndim
+            axis = self._axis(p)
             if axis is None or axis not in kept:
                 placements.append(Replicate())
             elif isinstance(p, _StridedShard):
@@ -112,7 +115,7 @@ class Layout:
         model = self._shard(self.local.new_zeros([0] * len(kept)), kept)
         return distribute_tensor(values, self.mesh, model.placements, src_data_rank=None).to_local()
 
-    # ---- what is said to other ranks ----------------------------------------------------------------------------------
+    # ---- what is said to other ranks --------------------------------------------------------------------------------
 
     def total(self, values: Tensor) -> Tensor:
         """Add up over the ranks that hold parts of the same groups."""
@@ -134,16 +137,6 @@ class Layout:
         """Return the greatest (problem, group) value of each problem, over all the ranks that have a part of it."""
         mine = peaks.amax(1) if peaks.shape[1] else peaks.new_zeros(peaks.shape[0])
         return self.greatest_of_groups(self.greatest(torch.nan_to_num(mine, nan=torch.inf)))
-
-    @property
-    def ranks(self) -> int:
-        """How many ranks hold other groups than each other."""
-        return math.prod(dist.get_world_size(group) for group in self.spread)
-
-    @property
-    def place(self) -> int:
-        """The place of this rank among them."""
-        return self._place
 
     def gather(self, values: Tensor, length: int) -> Tensor:
         """Return the rows of all the ranks that hold other groups, of each as many as `length`, padded by zeros."""

@@ -29,7 +29,8 @@ def sums_and_peaks(A: Tensor) -> tuple[Tensor, Tensor]:
         return zero, zero.clone()
     if _by_core(A):
         source = _array(A)
-        return tuple(torch.from_numpy(cpu.aggregate("", kind, source, -1, None, None)[0]) for kind in ("sum", "peak"))
+        sums, peaks = (cpu.aggregate("", kind, source, -1, None, None)[0] for kind in ("sum", "peak"))
+        return torch.from_numpy(sums), torch.from_numpy(peaks)
     return A.abs().sum(-1, dtype=torch.float64), A.abs().amax(-1).double()
 
 
