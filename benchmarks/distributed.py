@@ -1,4 +1,4 @@
-"""What a sharded projection costs: ``python -m benchmarks.distributed [--ranks 1 2 4] [--members 2048] [--groups 2048]``.
+"""What a sharded projection costs: ``python -m benchmarks.distributed [--ranks 1 2 4] [--members 2048] [--groups 512]``.
 
 Launches itself with torchrun for each number of ranks, with gloo on this machine, and prints a line of JSON for each
 placement: seconds, median over the repetitions; the same in copies of a rank's part, made by all ranks at once; the
@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -71,7 +72,7 @@ def measure(members: int, groups: int, repeat: int) -> None:
     norm = float(normball.norm_l1inf(Y))
     for where, placement in (("groups whole", Shard(1)), ("groups cut", Shard(0))):
         first, second = (distribute_tensor(Z, mesh, [placement], src_data_rank=None) for Z in (Y, moved))
-        copy = seconds(lambda part=first.to_local(): part.clone(), 3 * repeat)
+        copy = seconds(first.to_local().clone, 3 * repeat)
         for part in (0.002, 0.1, 0.5):
             radius = part * norm
             with counted() as cold:
@@ -79,8 +80,8 @@ def measure(members: int, groups: int, repeat: int) -> None:
             with counted() as warm:
                 normball.project_l1inf(second, radius, warm_start=info)
             took = {
-                "cold": seconds(lambda: normball.project_l1inf(first, radius), repeat),
-                "warm": seconds(lambda: normball.project_l1inf(second, radius, warm_start=info), repeat),
+                "cold": seconds(partial(normball.project_l1inf, first, radius), repeat),
+                "warm": seconds(partial(normball.project_l1inf, second, radius, warm_start=info), repeat),
             }
             off = float((X.full_tensor() - normball.project_l1inf(Y, radius)).abs().max())
             assert off <= 1e-6 * float(Y.abs().max()), off

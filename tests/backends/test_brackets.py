@@ -67,7 +67,10 @@ def test_normal_data_take_three_or_four_looks():
 numbers = st.one_of(st.floats(-1e3, 1e3), st.integers(-3, 3).map(float), st.just(0.0))
 
 
-@given(Y=hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=numbers), part=st.floats(0.0, 1.1))
+matrices = hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=numbers)
+
+
+@given(Y=matrices, part=st.floats(0.0, 1.1))
 def test_any_small_matrix(Y, part):
     Y = np.where(np.abs(Y) < 1e-100, 0.0, Y)
     norm = float(np.abs(Y).max(0).sum())
@@ -79,7 +82,7 @@ def test_any_small_matrix(Y, part):
     assert close(mu, normball.project_l1inf(Y, radius, return_info=True)[1].mu, Y)
 
 
-@given(Y=hnp.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 6)), elements=numbers), theta=st.floats(1e-6, 2e3))
+@given(Y=matrices, theta=st.floats(1e-6, 2e3))
 def test_caps_of_a_given_theta(Y, theta):
     Y = np.where(np.abs(Y) < 1e-100, 0.0, Y)
     looks = Looks(Y)

@@ -121,11 +121,13 @@ def settle(
 ) -> tuple[Reals, Reals, Reals]:
     """Return theta, caps and counts of all the rows: for a theta of each row, or a radius of each problem.
 
-    `read(rows, t)` looks at places, one array of them for each of the rows; it returns `f` and the counts there.
+    `read(rows, t)` looks at places, one array of them for each of the rows; it returns `f` and the counts there. The
+    rows of a look are among those of the last, in order, and their places between those of the last.
     """
     seek = theta is None
     lowest = np.zeros(len(radius)) if seek else np.zeros(0)
     best, patience = np.inf, _PATIENCE
+    least, most = table.t[:, 0], table.t[:, -1]
     while True:
         if seek:
             lowest = _root(table.low, problem, radius, lowest)
@@ -138,7 +140,8 @@ def settle(
         up = np.maximum(up, low)
         counts = table.k[np.arange(len(low)), table.between(down)[0]]
         noise = _NOISE * (np.abs(up) + down / np.maximum(counts, 1.0))
-        low, up = np.maximum(low - noise, table.t[:, 0]), np.minimum(up + noise, table.t[:, -1])
+        low, up = np.maximum(low - noise, least), np.minimum(up + noise, most)  # each look inside the last
+        least, most = low, up
         table, free = table.narrowed(low, up)
         open_ = np.flatnonzero(~free & (up - low > 2.0 * noise))
         width = float((up - low)[open_].sum())

@@ -155,6 +155,7 @@ class _Cut:
         rows = np.arange(layout.ranks * self.length)
         self.problem = (rows % self.length) // layout.most
         self.first = layout.place * self.length
+        self.looks = shard.Looks(A.flatten(0, 1))
 
     def _all(self, values: Tensor) -> Reals:
         """Return (problem, group, ...) values of all the ranks, as rows."""
@@ -174,10 +175,9 @@ class _Cut:
         owner = rows // self.length
         mine = rows[owner == self.layout.place] - self.first
         problem, group = mine // self.layout.most, mine % self.layout.most
-        index = torch.from_numpy(problem * self.layout.here + group).to(self.A.device)
-        part = self.A.flatten(0, 1)[index].abs()
+        index = torch.from_numpy(problem * self.layout.here + group)
         places = torch.from_numpy(np.ascontiguousarray(t[owner == self.layout.place])).to(self.A.device)
-        found = self.layout.total(shard.excess(part, places))
+        found = self.layout.total(self.looks(index, places))
         counts = np.bincount(owner, minlength=self.layout.ranks)
         told = self.layout.gather(found, int(counts.max())).cpu().numpy()
         all_ = np.concatenate([told[rank, :count] for rank, count in enumerate(counts)])
@@ -244,7 +244,7 @@ class _Cut:
         # Groups that were zero are asked for their sum alone.
         rows = self.A.flatten(0, 1)
         found = torch.cat([
-            shard.sums_and_peaks(self.A)[0].reshape(-1), shard.excess(rows[alive].abs(), flat[alive, 1:]).reshape(-1)
+            shard.sums_and_peaks(self.A)[0].reshape(-1), self.looks(alive.cpu(), flat[alive, 1:]).reshape(-1)
         ])  # fmt: skip
         found = self.layout.total(found)
         sums = found[: len(rows)].reshape(old.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -9,9 +11,17 @@ from torch import Tensor
 
 from normball.backends import cpu
 
-__all__ = ["caps_at", "caps_for", "counts_above", "excess", "lengths", "sums_and_peaks", "unit_for", "unscaled"]
-
-_CHUNK = 1 << 22  # entries that are held in double precision at a time
+__all__ = [
+    "Looks",
+    "caps_at",
+    "caps_for",
+    "counts_above",
+    "excess",
+    "lengths",
+    "sums_and_peaks",
+    "unit_for",
+    "unscaled",
+]
 
 
 def _by_core(A: Tensor) -> bool:
@@ -44,22 +54,87 @@ def lengths(A: Tensor) -> Tensor:
     return found
 
 
+def _chunks(A: Tensor) -> Iterator[slice]:
+    """Cut rows into parts that stay in the cache, on the CPU; elsewhere, that are not too many."""
+    step = max((1 << 16 if _by_core(A) else 1 << 24) // max(A.shape[1], 1), 1)
+    for start in range(0, len(A) if A.shape[1] else 0, step):
+        yield slice(start, start + step)
+
+
 def excess(A: Tensor, t: Tensor) -> Tensor:
     """Return what the rows of `A` exceed each of their places in `t` by, and how many entries do: (row, place, 2)."""
     found = t.new_zeros(*t.shape, 2)
-    step = max(_CHUNK // max(A.shape[1], 1), 1)
-    for start in range(0, len(A) if A.shape[1] else 0, step):
-        part = A[start : start + step].double()
+    for part in _chunks(A):
+        wide = A[part].double()
         for place in range(t.shape[1]):
-            over = (part - t[start : start + step, place, None]).clamp_(min=0.0)
-            found[start : start + step, place, 0] = over.sum(1)
-            found[start : start + step, place, 1] = torch.count_nonzero(over, 1)
+            over = (wide - t[part, place, None]).clamp_(min=0.0)
+            found[part, place, 0] = over.sum(1)
+            found[part, place, 1] = over.sign_().sum(1)
     return found
+
+
+class Looks:
+    """The same for magnitudes of the rows of a part, look after look, each inside the last: what lies outside is known.
+
+    Of the entries beyond the last of a row's places it keeps the excess and the count there, of those below the first
+    nothing: so that all looks but the first have little to read. A look that goes elsewhere starts afresh.
+    """
+
+    def __init__(self, A: Tensor) -> None:
+        self._A = A
+        self._rows = torch.arange(0)  # of the last look, its first and last places, and what it found at the last
+        self._low: Tensor
+        self._top: Tensor
+        self._beyond: Tensor
+        self._values: Tensor  # between the first and the last
+
+    def __call__(self, rows: Tensor, t: Tensor) -> Tensor:
+        """Look at some rows, in order, at places in rising order."""
+        known = self._known(rows, t)
+        if known is None:
+            values = self._A[rows.to(self._A.device)].abs()
+            found = excess(values, t)
+        else:
+            values, top, beyond = self._values[known], self._top[known], self._beyond[known]
+            found = excess(values, t)
+            found[..., 0] += beyond[:, None, 0] + beyond[:, None, 1] * (top[:, None] - t)
+            found[..., 1] += beyond[:, None, 1]
+        self._rows, self._low, self._top, self._beyond = rows, t[:, 0], t[:, -1], found[:, -1].clone()
+        self._values = _between(values, self._low, self._top)
+        return found
+
+    def _known(self, rows: Tensor, t: Tensor) -> Tensor | None:
+        """Return where the rows of the last look are these rows; None where it does not tell of them."""
+        if not len(self._rows):
+            return None
+        place = torch.searchsorted(self._rows, rows).clamp(max=len(self._rows) - 1)
+        if not torch.equal(self._rows[place], rows):
+            return None
+        place = place.to(self._A.device)
+        inside = (t[:, 0] >= self._low[place]) & (t[:, -1] <= self._top[place])
+        return place if bool(inside.all()) else None
+
+
+def _between(values: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Return the entries of each row in ``(low, high]``, side by side; rows that have fewer are filled with less."""
+    if not values.shape[1]:
+        return values.double()
+    kept = torch.cat([(values[p] > low[p, None]) & (values[p] <= high[p, None]) for p in _chunks(values)])
+    row, column = torch.nonzero(kept, as_tuple=True)
+    count = torch.bincount(row, minlength=len(values))
+    first = torch.cumsum(count, 0) - count
+    side = values.new_full((len(values), int(count.max()) if len(count) else 0), -torch.inf, dtype=torch.float64)
+    side[row, torch.arange(len(row), device=row.device) - first[row]] = values[row, column].double()
+    return side
 
 
 def counts_above(A: Tensor, mu: Tensor) -> Tensor:
     """Return how many magnitudes along the last axis exceed each cap; 0 where the cap is 0."""
-    return torch.where(mu > 0, (A.abs() > mu[..., None]).sum(-1), 0).double()
+    rows, caps = A.flatten(0, 1), mu.flatten(0, 1)
+    counts = torch.zeros_like(caps)
+    for part in _chunks(rows):
+        counts[part] = (rows[part].abs() > caps[part, None]).to(rows.dtype).sum(1, dtype=torch.float64)
+    return torch.where(caps > 0, counts, 0.0).reshape(mu.shape)
 
 
 def caps_for(A: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
