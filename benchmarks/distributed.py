@@ -1,4 +1,4 @@
-"""What a sharded projection costs: ``python -m benchmarks.distributed [--ranks 1 2 4] [--members 2048] [--groups 512]``.
+"""What a sharded projection costs: ``python -m benchmarks.distributed [--ranks 1 2 4] [--members M] [--groups N]``.
 
 Launches itself with torchrun for each number of ranks, with gloo on this machine, and prints a line of JSON for each
 placement: seconds, median over the repetitions; the same in copies of a rank's part, made by all ranks at once; the

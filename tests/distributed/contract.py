@@ -266,6 +266,16 @@ def edges():
         assert np.array_equal(whole(box), np.clip(Y, -0.5, 0.25))
         radius = normball.radius_for_sparsity(D, n_groups=3)
         assert abs(radius - normball.radius_for_sparsity(Y, n_groups=3)) < 1e-14
+    with pytest.raises(TypeError, match="redistribute"):
+        normball.multilevel(D, 1.0, ("l1", "linf"), (1, 0))
+    with pytest.raises(ValueError, match="redistribute"):
+        normball.project_l1(D.redistribute(placements=[Shard(0)]), 1.0, axis=0, weights=np.ones((9, 7)))
+    heavy = np.linspace(0.5, 2.0, 63).reshape(9, 7)
+    light = normball.project_l1(D.redistribute(placements=[Shard(1)]), 1.0, axis=0, weights=heavy)
+    assert np.abs(whole(light) - normball.project_l1(Y, 1.0, axis=0, weights=heavy)).max() < 1e-15
+    with pytest.raises(ValueError, match="gradient"):
+        normball.project_l12(D.detach().requires_grad_(), 1.0)
+    assert "sharded" in repr(info)
     partial = DTensor.from_local(torch.ones(4, 4), line(), [Partial()])
     for project in (normball.project_l1inf, normball.project_l12):
         with pytest.raises(ValueError, match="redistribute"):

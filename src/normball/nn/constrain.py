@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.distributed.tensor import DTensor
 
+from normball._dispatch import is_sharded
 from normball._info import ProjectionInfo
 from normball.balls.l1inf import L1InfBall
 from normball.nn.patterns import Pattern, matched
@@ -43,7 +43,7 @@ class Constraint:
         self._parameters = {name: parameters[name] for name in balls}
         for name, parameter in self._parameters.items():
             # What torch.distributed.checkpoint loads into must be there, in its place.
-            if isinstance(parameter, DTensor) and isinstance(balls[name], L1InfBall):
+            if is_sharded(parameter) and isinstance(balls[name], L1InfBall):
                 self.infos[name] = _nothing_done(balls[name], parameter)
         self._hook = optimizer.register_step_post_hook(self._after_step)
 
@@ -99,7 +99,7 @@ def _is_zero(rate: Any) -> bool:
 
 
 @torch.no_grad()
-def _nothing_done(ball: L1InfBall, parameter: DTensor) -> ProjectionInfo:
+def _nothing_done(ball: L1InfBall, parameter: torch.Tensor) -> ProjectionInfo:
     """Return the info of a projection that changes nothing: of the right shape and placement."""
     _, info = dataclasses.replace(ball, radius=math.inf).project(parameter.detach(), return_info=True)
     return info  # type: ignore[no-any-return]

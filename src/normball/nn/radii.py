@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
-from normball._dispatch import backend_for
+from normball._dispatch import backend_for, is_sharded
 from normball.balls.l1inf import L1InfBall
 
 __all__ = ["Cosine", "Cubic", "Linear", "NGroups", "Schedule", "at_step"]
@@ -109,7 +108,7 @@ class NGroups:
     def radius(self, step: int, Y: Tensor, axis: Any) -> Tensor | float:
         """Return the radius for `Y`; on its device, for nothing here waits for it."""
         n = self.n(step) if isinstance(self.n, Schedule) else self.n
-        if isinstance(Y, DTensor):
+        if is_sharded(Y):
             return _radius_of_sharded(Y, max(round(n), 0), axis)
         axes = sorted(a % Y.ndim for a in ((axis,) if isinstance(axis, int) else axis))
         A = Y.detach().abs().double()
@@ -125,7 +124,7 @@ class NGroups:
         return ((Z.cumsum(1) - theta) / k).amax(1).clamp(min=0.0).sum()
 
 
-def _radius_of_sharded(Y: DTensor, n: int, axis: Any) -> float:
+def _radius_of_sharded(Y: Tensor, n: int, axis: Any) -> float:
     """Return the same radius from the l1 norms and the caps of the groups: all that is gathered."""
     backend = backend_for(Y)
     norms = np.sort(np.ravel(backend.aggregate("", "sum", Y.detach(), axis, None, None)[0]))[::-1]
