@@ -119,6 +119,9 @@ def test_a_part_of_a_tensor_without_the_core(monkeypatch):
         for by_core in (True, False):
             monkeypatch.setattr(shard, "_by_core", lambda A, by_core=by_core: by_core)
             found.append((*shard.sums_and_peaks(A), shard.lengths(A), shard.caps_at(A, theta)))
+        for start in (0.0, 0.3, 100.0):  # from below, from among them, and from above
+            caps = shard.caps_at(A, theta, torch.full((2, 9), start, dtype=torch.float64))
+            assert torch.allclose(caps, found[0][-1], rtol=1e-13, atol=1e-14)
         for core, plain in zip(*found, strict=True):
             assert torch.allclose(core, plain, rtol=1e-13, atol=1e-14)
         caps = found[0][-1]

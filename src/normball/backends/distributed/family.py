@@ -200,7 +200,8 @@ def _as_one(
                 f"Y: expected vectors that are whole on a rank where there are weights, got {layout.placements}; call "
                 f"Y.redistribute with {wanted} first"
             )
-        heavy = torch.as_tensor(weights, dtype=torch.float64).broadcast_to(layout.Y.shape).contiguous()
+        heavy = torch.as_tensor(weights, dtype=torch.float64, device=layout.local.device)
+        heavy = heavy.broadcast_to(layout.Y.shape).contiguous()
         heavy = layout.part_of(heavy, range(layout.Y.ndim))
     shape = [layout.local.shape[a] for a in layout.batch]
     X, info = torch_family.operate(
@@ -237,7 +238,8 @@ def norm(
     members, batch = torch_family._axes(name if outer is None else "", Y, axis, batch_axis)
     layout = Layout(Y, members, batch)
     if weights is not None:
-        heavy = torch.as_tensor(weights, dtype=torch.float64).broadcast_to(Y.shape).contiguous()
+        heavy = torch.as_tensor(weights, dtype=torch.float64, device=layout.local.device)
+        heavy = heavy.broadcast_to(Y.shape).contiguous()
         heavier = layout.local.detach() * layout.part_of(heavy, range(Y.ndim))
         layout = Layout(layout.result(heavier), members, batch)
     values = _aggregated(kind, layout)

@@ -76,9 +76,9 @@ class _Whole:
     def _tensor(self, values: Reals) -> Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self.A.device)
 
-    def _lines(self, theta: Reals) -> tuple[Tensor, Tensor]:
+    def _lines(self, theta: Reals, start: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the caps of this rank's groups at a theta, and how many members are above each."""
-        mu = shard.caps_at(self.A, self._tensor(theta))
+        mu = shard.caps_at(self.A, self._tensor(theta), start)
         return mu, shard.counts_above(self.A, mu)
 
     def solve(self, start: Solution | None, scaled: bool = False) -> Solution | None:
@@ -89,7 +89,7 @@ class _Whole:
         if start is not None:
             theta = start.theta.double().cpu().numpy().reshape(-1)
             theta = np.where(np.isfinite(theta), theta, 0.0)
-            mu, k = self._lines(theta)
+            mu, k = self._lines(theta, start.mu.double())
             known += [mu.sum(1), _slope(k)]
         found = self._sum(*known)
         norm = found[0]
@@ -111,7 +111,7 @@ class _Whole:
             slope = _slope(shard.counts_above(self.A, part))
             top, S = self._sum(slope * theirs, slope)
             theta = np.divide(top, S, out=np.zeros_like(top), where=S > 0)
-            mu, k = self._lines(np.where(open_, theta, 0.0))
+            mu, k = self._lines(np.where(open_, theta, 0.0), part)
             G, S = self._sum(mu.sum(1), _slope(k))
         best, patience = np.full(len(C), np.inf), np.full(len(C), _PATIENCE)
         todo = open_.copy()
@@ -128,8 +128,8 @@ class _Whole:
             # A step back, from a start too far, may fall below 0, where nothing is clipped and there is no slope.
             theta = np.where(todo, np.maximum(theta + step, theta / 16.0), theta)
             before = k
-            # A problem that is done is evaluated where it was, to the same bits.
-            mu, k = self._lines(theta)
+            # A problem that is done is evaluated where it was, and gives the same, to rounding.
+            mu, k = self._lines(theta, mu)
             G, S, changed = self._sum(mu.sum(1), _slope(k), (k != before).sum(1))
             shift = np.where(todo, np.divide(G - C, S, out=np.zeros_like(G), where=S > 0), shift)
             todo &= changed > 0

@@ -9,7 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from normball import _validate
 from normball.backends import cpu
+from normball.backends.steps import Steps
 
 __all__ = [
     "Looks",
@@ -139,26 +141,40 @@ def counts_above(A: Tensor, mu: Tensor) -> Tensor:
 
 def caps_for(A: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
     """Return the caps and theta of the l1,inf projection of this part alone, (problem, group, member)."""
-    from normball.backends import torch_op
-
     if A.numel() == 0:
         return A.new_zeros(A.shape[:2], dtype=torch.float64), A.new_zeros(A.shape[0], dtype=torch.float64)
+    if _by_core(A):
+        source = _array(A)
+        steps = Steps(source, source, 0b100, _validate.thread_count(None))
+        mu, theta = steps.caps_l1inf(radius.numpy(), 0b01, unchecked=True)
+        assert mu is not None
+        return torch.from_numpy(mu), torch.from_numpy(theta)
+    from normball.backends import torch_op
+
     _, info = torch_op.project_l1inf(A, radius, 2, 0, "newton", None, False, None, None, True)
     return info.mu.double(), info.theta
 
 
-def caps_at(A: Tensor, theta: Tensor) -> Tensor:
-    """Return the caps at which each group would lose the theta of its problem, 0 where it has no more than that."""
+def caps_at(A: Tensor, theta: Tensor, start: Tensor | None = None) -> Tensor:
+    """Return the caps at which each group would lose the theta of its problem, 0 where it has no more than that.
+
+    Elsewhere than on the CPU, caps for a theta nearby are a good `start`.
+    """
     if A.numel() == 0:
         return A.new_zeros(A.shape[:2], dtype=torch.float64)
     if _by_core(A):
         return torch.from_numpy(cpu.caps(_array(A), theta.numpy(), 2, 0, None))
-    mu = A.new_zeros(A.shape[:2], dtype=torch.float64)
+    mu = A.new_zeros(A.shape[:2], dtype=torch.float64) if start is None else start
     wide = A.abs().double()
-    while True:  # Newton's method from the left: the caps only grow, through finitely many pieces
+    first = True
+    while True:  # Newton's method: after one step from anywhere, the caps only grow, through finitely many pieces
         over = (wide - mu[..., None]).clamp_(min=0.0)
-        count = torch.count_nonzero(over, -1).clamp(min=1)
-        step = (over.sum(-1) - theta[:, None]) / count
+        left = over.sum(-1)
+        count = over.sign_().sum(-1)
+        step = (left - theta[:, None]) / count.clamp(min=1.0)
+        if first:
+            mu, first = torch.where(count > 0, (mu + step).clamp(min=0.0), 0.0), False
+            continue
         step = torch.where(step > 2.0**-52 * mu, step, 0.0)
         if not bool((step > 0).any()):
             return mu
