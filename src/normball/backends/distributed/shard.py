@@ -119,13 +119,13 @@ class Looks:
 
 def _between(values: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """Return the entries of each row in ``(low, high]``, side by side; rows that have fewer are filled with less."""
-    if not values.shape[1]:
+    if not values.numel():
         return values.double()
     kept = torch.cat([(values[p] > low[p, None]) & (values[p] <= high[p, None]) for p in _chunks(values)])
     row, column = torch.nonzero(kept, as_tuple=True)
     count = torch.bincount(row, minlength=len(values))
     first = torch.cumsum(count, 0) - count
-    side = values.new_full((len(values), int(count.max()) if len(count) else 0), -torch.inf, dtype=torch.float64)
+    side = values.new_full((len(values), int(count.max())), -torch.inf, dtype=torch.float64)
     side[row, torch.arange(len(row), device=row.device) - first[row]] = values[row, column].double()
     return side
 
