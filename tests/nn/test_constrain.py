@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import normball
+from normball.balls import BALLS
 from normball.nn import Cosine, Cubic, Linear, NGroups, constrain, parametrize
 from normball.nn.radii import at_step
 
@@ -166,3 +167,17 @@ def test_parametrized():
     assert not torch.equal(before, model[0].weight)
     with pytest.raises(ValueError, match="name"):
         parametrize(model[2], "weigth", normball.L1InfBall(0.4))
+
+
+@pytest.mark.parametrize("name", sorted(BALLS))
+def test_every_ball_of_the_family(name):
+    ball = BALLS[name](Linear(0.5, 0.2, steps=2))
+    model = network()
+    steps = torch.optim.Adam(model.parameters(), lr=0.01)
+    constraint = constrain(model, steps, {"0.weight": ball})
+    train(model, steps, 4)
+    assert BALLS[name](0.2).contains(model[0].weight.detach(), rtol=1e-5)
+    state = copy.deepcopy(constraint.state_dict())
+    constraint.load_state_dict(state)
+    train(model, steps, 1)
+    assert constraint.steps == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ import numpy.typing as npt
 import torch
 
 from normball._validate import unknown
+from normball.balls import Ball
 from normball.estimators._descents import DESCENTS
-from normball.estimators._network import ACTIVATIONS
+from normball.estimators._network import ACTIVATIONS, FIRST, Autoencoder
 from normball.estimators._path import NORMS
+from normball.nn.patterns import matched
 
-__all__ = ["count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
+__all__ = ["constraints", "count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
 
 
 def _real(value: Any) -> bool:
@@ -55,6 +58,21 @@ def options(estimator: Any) -> None:
     part = estimator.reconstruction_weight
     if not (_real(part) and part >= 0):
         raise ValueError(f"reconstruction_weight: expected a number >= 0, got {part!r}")
+
+
+def constraints(asked: Any, hidden: tuple[int, ...]) -> Mapping[Any, Any]:
+    """Return the balls of other layers by pattern, having looked whether there are such layers."""
+    if asked is None:
+        return {}
+    if not isinstance(asked, Mapping):
+        raise TypeError(f"constraints: expected a mapping from patterns to balls, got {type(asked).__name__}")
+    found = matched(Autoencoder(1, [1] * len(hidden), 2), asked, "constraints")
+    if FIRST in found:
+        raise ValueError(f"constraints: expected other weights than {FIRST}, whose ball is that of norm and radius")
+    for name, ball in found.items():
+        if not isinstance(ball, Ball):
+            raise TypeError(f"constraints: expected a ball for {name}, got {ball!r}")
+    return asked
 
 
 def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> int | None:

@@ -79,6 +79,6 @@ def threshold(W: npt.NDArray[Any], norm: str, count: int) -> tuple[float, float]
     return theta, radius(A, theta)
 
 
-def ball_of(norm: str, radius: float) -> Any:
+def ball_of(norm: str, radius: Any) -> Any:
     """Return the ball of a name; its groups are columns."""
     return BALLS[norm](radius) if norm == "l1" else BALLS[norm](radius, axis=0)  # that of l1 is the whole matrix

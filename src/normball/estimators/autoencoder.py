@@ -59,7 +59,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     descent : {"refit", "double", "masked", "projected"}
         "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
         train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
-        same without rewinding. "projected": project after every epoch.
+        same without rewinding. "projected": project after every epoch, each time from the theta of the last.
     head : {"auto", "network", "linear", "gaussian"}
         What predicts, from the selected features: the latent vector of the network; logistic regression; one Gaussian
         for each class. "auto" takes the best in the inner cross-validation.
@@ -73,6 +73,10 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         Of Adam. By default 20 epochs, and no fewer than 60 steps; 0.01 for the small network of "refit", else 0.001.
     batch_size : int
         Data that fit into one batch are not shuffled.
+    constraints : mapping, optional
+        Balls of other layers, from patterns of `normball.nn.constrain`: ``{"encoder.2.weight": L1InfBall(0.5)}``. They
+        hold after every step of Adam, in every network but that which only ranks for "refit". The layers are
+        ``encoder.0, encoder.2, ...`` and ``decoder.0, decoder.2, ...``; the first is that of `norm`.
     standardize : bool
         Standardise the features, by the moments of the training data.
     class_weight : dict, "balanced" or None
@@ -149,6 +153,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         epochs: int | None = None,
         learning_rate: float | None = None,
         batch_size: int = 128,
+        constraints: Any = None,
         standardize: bool = True,
         class_weight: Any = None,
         cv: Any = None,
@@ -171,6 +176,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.constraints = constraints
         self.standardize = standardize
         self.class_weight = class_weight
         self.cv = cv
@@ -235,10 +241,10 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
         seed = int(check_random_state(asked.random_state).randint(1 << 31))
         start = getattr(self, "_layer", None) if asked.warm_start else None
-        hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else tuple(asked.hidden)
+        hidden = tuple(int(h) for h in ((asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden))
         progress = Progress(asked.callback, asked.checkpoint, _persistence.fingerprint(asked, seed, X, y))
         plan = Plan(
-            hidden=tuple(int(size) for size in hidden),
+            hidden=hidden,
             classes=len(self.classes_),
             activation=asked.activation,
             norm=asked.norm,
@@ -249,6 +255,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             progress=progress,
             dtype=torch.float64 if X.shape[0] * X.shape[1] <= _SMALL else torch.float32,
             device=device,
+            constraints=_checks.constraints(asked.constraints, hidden),
         )
         request = Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
         self._take(fit(X, codes, sample_weight, plan, request))
@@ -332,7 +339,10 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return np.asarray(X * self._scale + self._mean)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle."""
+        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle.
+
+        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object.
+        """
         check_is_fitted(self)
         _persistence.save(self, path)
 
