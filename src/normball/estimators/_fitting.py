@@ -25,6 +25,9 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
+CHOICE_SAMPLES = 20000  # on which the number of features and the head are chosen; a choice needs no more
+
+
 @dataclass(frozen=True)
 class Request:
     """What the user asked for, apart from how to train."""
@@ -85,16 +88,16 @@ def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | 
     width = len(order) if top is None else top
     A, B = rows.columns(train, order[:width]), rows.columns(held_out, order[:width])
 
-    def correct(head: str, count: int) -> npt.NDArray[np.bool_]:
+    def log_proba(head: str, count: int) -> Floats:
         if head == "network":
             part = Rows(A[:, :count], np.zeros(count), np.ones(count), torch.float64, plan.device)
             name = f"{stage}, network of {count}"
             made: Head = Network(compacted(plan, part, y, weight, np.arange(count), name))
         else:
             made = HEADS[head].fit(A[:, :count], data.y[train], data.weight[train], plan.classes)
-        return np.asarray(made.log_proba(B[:, :count]).argmax(1) == data.y[held_out])
+        return made.log_proba(B[:, :count])
 
-    return Fold(held_out, correct)
+    return Fold(held_out, log_proba)
 
 
 def _choice(data: _Data, request: Request, norm: str, counts: Sequence[int], seed: int) -> Choice:
@@ -102,11 +105,15 @@ def _choice(data: _Data, request: Request, norm: str, counts: Sequence[int], see
     if len(counts) == 1 and len(names) == 1:
         return Choice(counts[0], names[0], {})
 
-    def folds() -> Iterator[Fold]:
-        for number, (train, held_out) in enumerate(splits(request.cv, data.y, seed)):
-            yield _fold(data, norm, train, held_out, max(counts), f"fold {number + 1}")
+    some = np.arange(len(data.y))
+    if len(some) > CHOICE_SAMPLES and (request.cv is None or isinstance(request.cv, int)):
+        some = np.sort(np.random.RandomState(seed).permutation(some)[:CHOICE_SAMPLES])
 
-    return choose(folds(), counts, names, data.weight, slow=("network",) if len(names) > 1 else ())
+    def folds() -> Iterator[Fold]:
+        for number, (train, held_out) in enumerate(splits(request.cv, data.y[some], seed)):
+            yield _fold(data, norm, some[train], some[held_out], max(counts), f"fold {number + 1}")
+
+    return choose(folds(), counts, names, data.y, data.weight, slow=("network",) if len(names) > 1 else ())
 
 
 def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fitted:
