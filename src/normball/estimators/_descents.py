@@ -204,7 +204,7 @@ def final(
     else:
         shrunk = torch.from_numpy(ball_of(norm, bound).project(layer(first)))
         entries = (shrunk != 0).to(plan.device)  # the survivors go back to their initial values
-    frozen = Frozen({FIRST: network.first.weight}, {FIRST: entries & mask})
+    frozen = Frozen({FIRST: network.get_parameter(FIRST)}, {FIRST: entries & mask})
     try:
         plan.taught(network, rows, y, weight, plan.descent, 1e-3)
     finally:

@@ -74,8 +74,8 @@ class Progress:
             for name, value in self._under(f"{stage}/optimizer/").items():
                 if name.startswith("constraint"):
                     continue
-                number, slot = name.split("/")
-                slots.setdefault(int(number), {})[slot] = value
+                place, slot = name.split("/")
+                slots.setdefault(int(place), {})[slot] = value
             if done < epochs:
                 optimizer.load_state_dict(optimizer.state_dict() | {"state": slots})
                 for number, constraint in enumerate(constraints):

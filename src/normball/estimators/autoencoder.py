@@ -13,12 +13,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeatures
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from normball.estimators import _checks, _persistence
 from normball.estimators._descents import Plan
 from normball.estimators._fitting import Fitted, Request, fit
 from normball.estimators._heads import Network
+from normball.estimators._rows import Rows
+from normball.estimators._tables import checked
 from normball.estimators._training import Progress, Schooling
 
 __all__ = ["SupervisedAutoencoder"]
@@ -51,7 +53,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     n_features_to_select : int, float or "auto"
         A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
         fewest that are not worse than the best by more than one standard error of the paired difference, nor by more
-        than one point. At most 512.
+        than one point. At most 512. The choice looks at no more than 20000 samples.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
@@ -212,8 +214,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
         Parameters
         ----------
-        X : array_like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            A memory-mapped array is read batch by batch.
+        X : array_like, sparse matrix, DataFrame or table on a disk, of shape (n_samples, n_features)
+            A memory-mapped array, an HDF5 or Zarr dataset, and the ``X`` of a backed AnnData, dense or CSR, are read
+            batch by batch; only the selected columns are held in memory. `expand` holds them all.
         y : array_like of shape (n_samples,)
             The labels, numbers or strings.
         sample_weight : array_like of shape (n_samples,), optional
@@ -228,7 +231,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         _checks.options(asked)
         device = _checks.device_of(asked.device)
         _checks.mixed_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        X, y = checked(self, X, y)
         check_classification_targets(y)
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         count = _checks.count_of(asked.n_features_to_select, X.shape[1])
@@ -241,7 +244,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
         seed = int(check_random_state(asked.random_state).randint(1 << 31))
         start = getattr(self, "_layer", None) if asked.warm_start else None
-        hidden = tuple(int(h) for h in ((asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden))
+        hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden
+        hidden = tuple(int(size) for size in hidden)
         progress = Progress(asked.callback, asked.checkpoint, _persistence.fingerprint(asked, seed, X, y))
         plan = Plan(
             hidden=hidden,
@@ -292,10 +296,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _columns(self, X: Any) -> Floats:
         """Return the selected columns, standardised."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        part = X[:, self._chosen]
-        part = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
-        return np.asarray((part - self._mean[self._chosen]) / self._scale[self._chosen])
+        X = checked(self, X, reset=False)
+        rows = Rows(X, self._mean, self._scale, torch.float64, torch.device("cpu"))
+        return rows.columns(np.arange(X.shape[0]), self._chosen)
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
         """Return which features are selected, as a mask or as their numbers."""

@@ -28,7 +28,7 @@ def matched(model: nn.Module, balls: Mapping[Pattern, Any], argument: str = "bal
             raise ValueError(f"{argument}: {_no_match(pattern, list(parameters))}")
         for name in names:
             if name in found:
-                raise ValueError(f"{argument}: expected one pattern for each parameter, got two for {name}: {pattern!r}")
+                raise ValueError(f"{argument}: expected one pattern for a parameter, got two for {name}: {pattern!r}")
             found[name] = ball
     return found
 
