@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PATIENCE = 3  # numbers of features in a row that are clearly worse than the best before: the path ends there
-TOLERANCE = 0.02  # of log-likelihood, for each sample
+TOLERANCE = 0.01  # of log-likelihood, for each sample
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
@@ -85,8 +85,8 @@ class _Judge:
         # the number of features change, but by what it knows.
         P = np.maximum(P, -50.0)
         each = np.arange(len(P))
-        tempered = (np.maximum(log_softmax(t * P, axis=1)[each, self._y], FLOOR) for t in TEMPERATURES)
-        self.likelihood[count, head] = max(tempered, key=lambda told: float(self.weight @ told))
+        tempered = [log_softmax(t * P, axis=1)[each, self._y] for t in TEMPERATURES]
+        self.likelihood[count, head] = np.maximum(max(tempered, key=self.mean), FLOOR)
 
     def mean(self, values: Floats) -> float:
         """Return the weighted mean."""
@@ -143,9 +143,9 @@ def choose(
         mean, error = judge.apart(smooth[judge.best(smooth, other)], smooth[judge.best(smooth, head)])
         head = other if mean > error else head
     smooth = _smoothed(likelihood)
-    most, peak = smooth[judge.best(smooth, head)], likelihood[judge.best(likelihood, head)]
-    fine = [key for key in smooth if key[1] == head and judge.near(smooth[key], most)]
-    count = min(key[0] for key in fine if judge.near(likelihood[key], peak))
+    top = judge.best(smooth, head)
+    fine = [key for key in smooth if key[1] == head and judge.near(smooth[key], smooth[top])]
+    count = min(key[0] for key in fine if judge.near(likelihood[key], likelihood[top]))
     for other in heads:
         if other not in quick:
             judge.hear(count, other)
