@@ -17,7 +17,17 @@ from normball.estimators._network import ACTIVATIONS, FIRST, Autoencoder
 from normball.estimators._path import NORMS
 from normball.nn.patterns import matched
 
-__all__ = ["constraints", "count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
+__all__ = [
+    "codes_of",
+    "constraints",
+    "count_of",
+    "device_of",
+    "labels",
+    "mixed_labels",
+    "options",
+    "streaming",
+    "unknown",
+]
 
 
 def _real(value: Any) -> bool:
@@ -73,6 +83,26 @@ def constraints(asked: Any, hidden: tuple[int, ...]) -> Mapping[Any, Any]:
         if not isinstance(ball, Ball):
             raise TypeError(f"constraints: expected a ball for {name}, got {ball!r}")
     return asked
+
+
+def streaming(estimator: Any) -> None:
+    """Check what data that come in chunks cannot have."""
+    if estimator.head not in ("auto", "network"):
+        raise ValueError(f"head: expected 'auto' or 'network' with partial_fit, got {estimator.head!r}")
+    if estimator.expand is not None:
+        raise ValueError(f"expand: expected None with partial_fit, got {estimator.expand!r}")
+    if estimator.class_weight == "balanced":
+        raise ValueError("class_weight: expected a dict or None with partial_fit, got 'balanced', which needs all data")
+
+
+def codes_of(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return the class of each sample as a number, the classes being known."""
+    if len(classes) < 2:
+        raise ValueError(f"classes: expected at least two, got {len(classes)} class")
+    strange = np.setdiff1d(y, classes)
+    if len(strange):
+        raise ValueError(f"y: expected labels among the classes {classes.tolist()}, got {strange[:5].tolist()}")
+    return np.searchsorted(classes, y)
 
 
 def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> int | None:

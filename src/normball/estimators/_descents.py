@@ -20,7 +20,7 @@ from normball.nn.constrain import constrain
 from normball.nn.double_descent import Frozen
 from normball.nn.radii import Rule
 
-__all__ = ["DESCENTS", "Plan", "compacted", "final", "first_descent", "whole"]
+__all__ = ["DESCENTS", "RANKING_STEPS", "Plan", "compacted", "final", "first_descent", "narrowed", "ranker", "whole"]
 
 DESCENTS = ("refit", "double", "masked", "projected")
 
@@ -126,16 +126,7 @@ def first_descent(
             with torch.no_grad():
                 network.first.weight.copy_(start)
         return plan.taught(network, rows, y, weight, stage, 1e-3)
-    plan = replace(plan, hidden=[min(size, RANKING_HIDDEN) for size in plan.hidden])
-    network = plan.network(features, outputs=0)
-    with torch.no_grad():
-        if start is None:
-            network.first.weight.zero_()
-        else:
-            network.first.weight.copy_(start)
-        head = rows.batch(torch.arange(min(len(y), plan.schooling.batch_size)))
-        size = float(head.square().sum(1).mean())  # the curvature grows with the length of the samples
-    optimizer = torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
+    network, optimizer = ranker(plan, rows, features, len(y), start)
     train(
         network,
         optimizer,
@@ -148,6 +139,22 @@ def first_descent(
         progress=plan.progress,
     )
     return network
+
+
+def ranker(
+    plan: Plan, rows: Rows, features: int, samples: int, start: Tensor | None
+) -> tuple[Autoencoder, torch.optim.SGD]:
+    """Return the network that ranks for "refit", and its optimizer."""
+    plan = replace(plan, hidden=[min(size, RANKING_HIDDEN) for size in plan.hidden])
+    network = plan.network(features, outputs=0)
+    with torch.no_grad():
+        if start is None:
+            network.first.weight.zero_()
+        else:
+            network.first.weight.copy_(start)
+        head = rows.batch(torch.arange(min(samples, plan.schooling.batch_size)))
+        size = float(head.square().sum(1).mean())  # the curvature grows with the length of the samples
+    return network, torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
 
 
 def layer(network: Autoencoder) -> npt.NDArray[Any]:
@@ -195,7 +202,7 @@ def final(
         wanted: Any = radius if radius is not None else _Leaving(norm, len(chosen))
         plan.taught(network, rows, y, weight, "projected", 1e-3, ball_of(norm, wanted))
         kept = np.flatnonzero(scores(layer(network), norm) > 0.0)
-        return _narrowed(network, kept), kept
+        return narrowed(network, kept), kept
     bound = radius if radius is not None else threshold(layer(first), norm, len(chosen))[1]
     if plan.descent == "masked":
         network.load_state_dict(first.state_dict())
@@ -209,11 +216,11 @@ def final(
         plan.taught(network, rows, y, weight, plan.descent, 1e-3)
     finally:
         frozen.remove()
-    return _narrowed(network, chosen), chosen
+    return narrowed(network, chosen), chosen
 
 
 @torch.no_grad()
-def _narrowed(network: Autoencoder, chosen: Indices) -> Autoencoder:
+def narrowed(network: Autoencoder, chosen: Indices) -> Autoencoder:
     """Return the same network, reading the chosen columns alone; the others have weight zero."""
     old = network.first
     small = torch.nn.Linear(len(chosen), old.out_features, dtype=old.weight.dtype, device=old.weight.device)

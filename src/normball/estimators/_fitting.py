@@ -19,7 +19,7 @@ from normball.estimators._network import Autoencoder
 from normball.estimators._rows import Rows, moments
 from normball.estimators._selection import Choice, Fold, choose, grid, splits
 
-__all__ = ["Fitted", "Request", "fit"]
+__all__ = ["Data", "Fitted", "Request", "choice_of", "fit"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -59,7 +59,7 @@ class Fitted:
     expanded: bool
 
 
-class _Data:
+class Data:
     """The table, the classes as numbers and the weights; and parts of them, standardised by their own moments."""
 
     def __init__(self, X: Any, y: Indices, weight: Floats, plan: Plan, standardize: bool) -> None:
@@ -77,7 +77,7 @@ class _Data:
         return y, torch.from_numpy(self.weight[index]).to(self.plan.device, self.plan.dtype)
 
 
-def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | None, stage: str) -> Fold:
+def _fold(data: Data, norm: str, train: Indices, held_out: Indices, top: int | None, stage: str) -> Fold:
     """Rank on one part; judge on the other, with as many of the best as are asked for."""
     plan = data.plan
     train = train[data.weight[train] > 0]
@@ -100,7 +100,8 @@ def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | 
     return Fold(held_out, log_proba)
 
 
-def _choice(data: _Data, request: Request, norm: str, counts: Sequence[int], seed: int) -> Choice:
+def choice_of(data: Data, request: Request, norm: str, counts: Sequence[int], seed: int) -> Choice:
+    """Choose the number of features and the head by inner cross-validation."""
     names = ["linear", "gaussian", "network"] if request.head == "auto" else [request.head]
     if len(counts) == 1 and len(names) == 1:
         return Choice(counts[0], names[0], {})
@@ -118,7 +119,7 @@ def _choice(data: _Data, request: Request, norm: str, counts: Sequence[int], see
 
 def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fitted:
     """Rank, choose, fit again."""
-    data = _Data(X, y, weight, plan, request.standardize)
+    data = Data(X, y, weight, plan, request.standardize)
     everyone = np.flatnonzero(weight > 0)
     rows = data.rows(everyone)
     held = rows.hold(everyone)
@@ -139,13 +140,10 @@ def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fit
     order = _path.ranked(score)
 
     if request.radius is not None:
-        left = np.abs(_path.ball_of(norm, request.radius).project(W)).max(0) > 0
-        counts = [int(left.sum())]
-        if not counts[0]:
-            raise ValueError(f"radius: expected one that leaves a feature, got {request.radius}, which leaves none")
+        counts = [_path.left(W, norm, request.radius)]
     else:
         counts = [request.count] if request.count is not None else grid(features)
-    choice = _choice(data, request, norm, counts, plan.schooling.seed)
+    choice = choice_of(data, request, norm, counts, plan.schooling.seed)
     theta, radius = _path.threshold(W, norm, choice.count)
     chosen = np.sort(order[: choice.count])
     expanded = False

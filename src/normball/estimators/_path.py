@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from normball.balls import BALLS
 
-__all__ = ["NORMS", "ball_of", "ranked", "scores", "threshold"]
+__all__ = ["NORMS", "ball_of", "left", "ranked", "scores", "threshold"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -77,6 +77,14 @@ def threshold(W: npt.NDArray[Any], norm: str, count: int) -> tuple[float, float]
     after = float(falling[count]) if count < len(falling) else 0.0
     theta = after + 0.01 * (float(falling[count - 1]) - after) if count else after
     return theta, radius(A, theta)
+
+
+def left(W: npt.NDArray[Any], norm: str, radius: float) -> int:
+    """Return how many columns of `W` the ball of a radius leaves: one at least, or it is an error."""
+    count = int((np.abs(ball_of(norm, radius).project(W)).max(0) > 0).sum())
+    if not count:
+        raise ValueError(f"radius: expected one that leaves a feature, got {radius}, which leaves none")
+    return count
 
 
 def ball_of(norm: str, radius: Any) -> Any:

@@ -12,7 +12,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from normball.estimators import _checks, _persistence
@@ -20,6 +20,7 @@ from normball.estimators._descents import Plan
 from normball.estimators._fitting import Fitted, Request, fit
 from normball.estimators._heads import Network
 from normball.estimators._rows import Rows
+from normball.estimators._stream import Stream
 from normball.estimators._tables import checked
 from normball.estimators._training import Progress, Schooling
 
@@ -52,8 +53,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ----------
     n_features_to_select : int, float or "auto"
         A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
-        fewest that are not worse than the best by more than one standard error of the paired difference, nor by more
-        than one point. At most 512. The choice looks at no more than 20000 samples.
+        fewest whose held-out log-likelihood is not worse than the best by more than one standard error of the paired
+        difference, nor by more than 0.01. At most 512. The choice looks at no more than 20000 samples.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
@@ -64,7 +65,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         same without rewinding. "projected": project after every epoch, each time from the theta of the last.
     head : {"auto", "network", "linear", "gaussian"}
         What predicts, from the selected features: the latent vector of the network; logistic regression; one Gaussian
-        for each class. "auto" takes the best in the inner cross-validation.
+        for each class. "auto" takes the first of linear, gaussian, network that no later one clearly beats in the inner
+        cross-validation.
     hidden : int or tuple of int
         The hidden layers of the encoder; the decoder mirrors them.
     activation : {"silu", "relu"}
@@ -92,7 +94,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     random_state : int, RandomState or None
         With an int, the same bits on every fit on the CPU.
     warm_start : bool
-        Begin the first descent from the first layer of the fit before: for data that come in chunks.
+        Begin the first descent from the first layer of the fit before. See `partial_fit` for data that come in chunks.
     callback : callable, optional
         Called after each epoch with a dict: stage, epoch, epochs, loss.
     checkpoint : path, optional
@@ -110,7 +112,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     feature_importances_ : ndarray
         Zero for features that are not selected; the others add up to 1.
     feature_path_ : dict of ndarray
-        What the inner cross-validation saw: n_features, head, accuracy, standard_error, theta, radius.
+        What the inner cross-validation saw: n_features, head, accuracy, standard_error, log_likelihood, theta, radius.
     radius_, theta_ : float
         Of the projection that leaves the selected features.
     head_ : str
@@ -227,27 +229,79 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         SupervisedAutoencoder
             Itself.
         """
-        asked = self._asked()
-        _checks.options(asked)
-        device = _checks.device_of(asked.device)
-        _checks.mixed_labels(y)
+        asked, device = self._ready(y)
         X, y = checked(self, X, y)
         check_classification_targets(y)
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        count = _checks.count_of(asked.n_features_to_select, X.shape[1])
         self.classes_, codes = _checks.labels(y, sample_weight)
         if asked.class_weight is not None:
             balance = compute_class_weight(
                 asked.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
             )
             sample_weight = sample_weight * balance[codes]
-
+        self.__dict__.pop("_stream", None)
         seed = int(check_random_state(asked.random_state).randint(1 << 31))
-        start = getattr(self, "_layer", None) if asked.warm_start else None
-        hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden
-        hidden = tuple(int(size) for size in hidden)
         progress = Progress(asked.callback, asked.checkpoint, _persistence.fingerprint(asked, seed, X, y))
-        plan = Plan(
+        plan = self._plan(asked, X, seed, device, progress)
+        start = getattr(self, "_layer", None) if asked.warm_start else None
+        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start)))
+        progress.finish()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SupervisedAutoencoder:
+        """Go on learning from a chunk of the data: one pass over it, unless `epochs` says more.
+
+        The features are standardised by the moments of all the chunks so far, ranked by a network that has seen them
+        all, and those ranked best are what a second network learns from and predicts with. With "auto" the number of
+        features is chosen on the first chunk. `descent`, `cv` and `checkpoint` have no part in it. A fit before gives
+        the first ranking; all else begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; the labels need not all be there.
+        classes : array_like, optional
+            All the labels that will ever come; needed on the first call.
+
+        Returns
+        -------
+        SupervisedAutoencoder
+            Itself.
+        """
+        asked, device = self._ready(y)
+        _checks.streaming(asked)
+        X, y = checked(self, X, y, reset=not hasattr(self, "n_features_in_"))
+        check_classification_targets(y)
+        _check_partial_fit_first_call(self, classes)
+        codes = _checks.codes_of(y, self.classes_)
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if asked.class_weight is not None:
+            sample_weight = sample_weight * [asked.class_weight.get(label, 1.0) for label in self.classes_[codes]]
+        if not sample_weight.any():
+            raise ValueError("sample_weight: expected a sample of weight > 0, by its class too, got none")
+        stream = getattr(self, "_stream", None)
+        seed = int(check_random_state(asked.random_state).randint(1 << 31)) if stream is None else stream.seed
+        plan = self._plan(asked, X, seed, device, Progress(asked.callback, None, ""))
+        start = getattr(self, "_layer", None) if asked.descent == "refit" else None
+        request = self._request(asked, start)
+        if stream is None:
+            stream = Stream(plan, X.shape[1])
+        self._take(stream.learn(X, codes, sample_weight, plan, request))
+        self._stream = stream
+        return self
+
+    def _ready(self, y: Any) -> tuple[Any, torch.device]:
+        """Check what does not depend on the data; return the parameters and the device."""
+        asked = self._asked()
+        _checks.options(asked)
+        device = _checks.device_of(asked.device)
+        _checks.mixed_labels(y)
+        return asked, device
+
+    def _plan(self, asked: Any, X: Any, seed: int, device: torch.device, progress: Progress) -> Plan:
+        sizes = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden
+        hidden = tuple(int(size) for size in sizes)
+        return Plan(
             hidden=hidden,
             classes=len(self.classes_),
             activation=asked.activation,
@@ -261,13 +315,13 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             device=device,
             constraints=_checks.constraints(asked.constraints, hidden),
         )
-        request = Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
-        self._take(fit(X, codes, sample_weight, plan, request))
-        progress.finish()
-        return self
+
+    def _request(self, asked: Any, start: npt.NDArray[Any] | None) -> Request:
+        count = _checks.count_of(asked.n_features_to_select, self.n_features_in_)
+        return Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
 
     def _take(self, fitted: Fitted) -> None:
-        self.network_ = fitted.network.cpu()
+        self.network_ = fitted.network.cpu()  # that of a stream is a copy
         self._head, self.head_ = fitted.head, fitted.head_name
         self._layer = fitted.layer
         self._mean, self._scale = fitted.mean, fitted.scale
@@ -344,7 +398,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle.
 
-        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object.
+        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object; nor is what
+        `partial_fit` would go on from, which a pickle keeps.
         """
         check_is_fitted(self)
         _persistence.save(self, path)
