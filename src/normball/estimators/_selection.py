@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-PATIENCE = 3  # numbers of features in a row that are clearly worse than the best before: the path ends there
+PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
 TOLERANCE = 0.01  # of log-likelihood, for each sample
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
@@ -132,8 +132,8 @@ def choose(
             if head != "gaussian" or count <= GAUSSIAN_LIMIT or len(quick) == 1:
                 judge.hear(count, head)
         best = {head: judge.best(likelihood, head) for head in quick}
-        now = [key for key in likelihood if key[0] == count]
-        worse = 0 if any(judge.near(likelihood[key], likelihood[best[key[1]]]) for key in now) else worse + 1
+        lost = [judge.apart(likelihood[best[key[1]]], likelihood[key]) for key in likelihood if key[0] == count]
+        worse = worse + 1 if all(mean > 2.0 * error for mean, error in lost) else 0
         if worse >= PATIENCE:
             break
 
