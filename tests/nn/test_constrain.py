@@ -137,6 +137,39 @@ def test_with_a_compiled_model():
     assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
 
 
+def test_with_a_compiled_step():
+    model, plain = network(), network()
+    steps, usual = (OPTIMIZERS["adamw"](each.parameters()) for each in (model, plain))
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.3)})
+    constrain(plain, usual, {"0.weight": normball.L1InfBall(0.3)})
+    step = torch.compile(steps.step, backend="aot_eager")
+    for seed in range(3):
+        x = torch.randn(16, 12, generator=torch.Generator().manual_seed(seed))
+        for each, opt, act in ((model, steps, step), (plain, usual, usual.step)):
+            opt.zero_grad()
+            each(x).square().mean().backward()
+            act()
+    assert constraint.steps == 3
+    assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
+    torch.testing.assert_close(model[0].weight, plain[0].weight)
+
+
+def test_a_step_that_the_scaler_leaves_out_is_none():
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.3)})
+    scaler = torch.amp.GradScaler("cpu")
+    before = model[0].weight.detach().clone()
+    for bad in (True, False):
+        steps.zero_grad()
+        loss = model(torch.randn(8, 12)).square().mean()
+        scaler.scale(loss * (math.inf if bad else 1.0)).backward()
+        scaler.step(steps)
+        scaler.update()
+        assert constraint.steps == (0 if bad else 1)
+        assert torch.equal(before, model[0].weight.detach()) == bad
+
+
 @pytest.mark.parametrize("schedule", [Linear, Cosine, Cubic])
 def test_schedules_end_where_they_should(schedule):
     numbers = [schedule(5.0, 1.0, steps=10)(step) for step in range(15)]
