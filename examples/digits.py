@@ -34,7 +34,7 @@ class Rates:
     sparse: float
 
 
-CHOSEN = {"perceptron": Rates(4e-3, 4e-3), "convnet": Rates(4e-3, 4e-3)}  # by --choose
+CHOSEN = {"perceptron": Rates(8e-3, 4e-3), "convnet": Rates(4e-3, 8e-3)}  # by --choose
 
 
 @dataclass(frozen=True)
