@@ -1,7 +1,10 @@
-"""Sparse training on scikit-learn's digits: ``python examples/digits.py [--compile]``.
+"""Sparse training on scikit-learn's digits: ``python examples/digits.py [--compile] [--choose]``.
 
 A perceptron that keeps at most 30 % of its hidden neurons, and a small convnet that keeps at most 30 % of
-its channels. Each is trained dense for comparison, trained under the constraint, compacted, and measured.
+its channels. Each is trained dense for comparison, trained under the constraint, compacted, and measured on the test
+part.
+``--choose`` picks the learning rates anew, for dense and sparse each, on the validation part; the test part is never
+looked at for a choice.
 """
 
 from __future__ import annotations
@@ -20,11 +23,23 @@ from normball.nn import Compacted, Cubic, DoubleDescent, NGroups, compact, const
 
 SHARE = 0.3
 BATCH = 128
+RATES = (2e-3, 4e-3, 8e-3)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The greatest learning rates of the dense and of the sparse network."""
+
+    dense: float
+    sparse: float
+
+
+CHOSEN = {"perceptron": Rates(8e-3, 4e-3), "convnet": Rates(4e-3, 8e-3)}  # by --choose
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Accuracies on the test part, and the small network."""
+    """Accuracies on the part that was held out, and the small network."""
 
     dense: float
     sparse: float
@@ -32,10 +47,15 @@ class Outcome:
     result: Compacted
 
 
-def data(images: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the training and the test part, scaled by what the training part tells."""
-    digits = load_digits()
-    parts = train_test_split(digits.data, digits.target, test_size=0.25, random_state=0, stratify=digits.target)
+def data(images: bool, *, choosing: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the training and the test part, scaled by what the training part tells.
+
+    For a choice the test part is set aside, and a quarter of the training part takes its place.
+    """
+    X, y = load_digits(return_X_y=True)
+    for _ in range(2 if choosing else 1):
+        parts = train_test_split(X, y, test_size=0.25, random_state=0, stratify=y)
+        X, y = parts[0], parts[2]
     train, test = (torch.tensor(part, dtype=torch.float32) for part in parts[:2])
     mean, scale = train.mean(), train.std()
     train, test = (train - mean) / scale, (test - mean) / scale
@@ -61,11 +81,11 @@ def convnet() -> nn.Module:
 
 
 def fit(
-    model: nn.Module, X: Tensor, y: Tensor, epochs: int, *, optimizer: torch.optim.Optimizer, compiled: bool
+    model: nn.Module, X: Tensor, y: Tensor, epochs: int, top: float, *, optimizer: torch.optim.Optimizer, compiled: bool
 ) -> None:
-    """Train."""
+    """Train, at rates up to `top`."""
     run = torch.compile(model) if compiled else model
-    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=epochs * (len(X) // BATCH))
+    rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, top, total_steps=epochs * (len(X) // BATCH))
     model.train()
     for _ in range(epochs):
         for rows in torch.randperm(len(X)).split(BATCH)[: len(X) // BATCH]:
@@ -75,55 +95,85 @@ def fit(
             rate.step()
 
 
+MAKE = {"perceptron": perceptron, "convnet": convnet}
+# The groups of a weight's second axis are the inputs of its layer: neurons or channels.
+AXES: dict[str, dict[str, int | tuple[int, ...]]] = {
+    "perceptron": {"3.weight": 0, "5.weight": 0},
+    "convnet": {"4.weight": (0, 2, 3), "7.weight": (0, 2, 3)},
+}
+
+
 @torch.no_grad()
 def accuracy(predict: Callable[[Tensor], Tensor], X: Tensor, y: Tensor) -> float:
     """Return the share of right answers, in per cent."""
     return 100 * float((predict(X).argmax(1) == y).float().mean())
 
 
-def experiment(kind: str, *, epochs: int = 25, compiled: bool = False) -> Outcome:
-    """Train a network dense and sparse, and compact it."""
-    images = kind == "convnet"
-    X, X_test, y, y_test = data(images)
-    make = convnet if images else perceptron
-    # The groups of a weight's second axis are the inputs of its layer: pixels, neurons or channels.
-    axes = {"4.weight": (0, 2, 3), "7.weight": (0, 2, 3)} if images else {"3.weight": 0, "5.weight": 0}
+def dense(kind: str, parts: tuple[Tensor, ...], epochs: int, top: float, compiled: bool = False) -> float:
+    """Train without a constraint; return the accuracy on what was held out."""
+    X, X_test, y, y_test = parts
     torch.manual_seed(0)
-    dense = make()
-    fit(dense, X, y, epochs, optimizer=torch.optim.AdamW(dense.parameters()), compiled=compiled)
+    model = MAKE[kind]()
+    fit(model, X, y, epochs, top, optimizer=torch.optim.AdamW(model.parameters()), compiled=compiled)
+    return accuracy(model.eval(), X_test, y_test)
 
+
+def sparse(
+    kind: str, parts: tuple[Tensor, ...], epochs: int, top: float, compiled: bool = False
+) -> tuple[float, float, Compacted]:
+    """Train under a constraint that tightens, freeze the zeros, train on, compact; return both accuracies too."""
+    X, X_test, y, y_test = parts
     torch.manual_seed(0)
-    model = make()
-    sizes = {name: dict(model.named_parameters())[name].shape[1] for name in axes}
-    last = {name: normball.L1InfBall(NGroups(int(SHARE * sizes[name])), axis) for name, axis in axes.items()}
+    model = MAKE[kind]()
+    sizes = {name: dict(model.named_parameters())[name].shape[1] for name in AXES[kind]}
+    last = {name: normball.L1InfBall(NGroups(int(SHARE * sizes[name])), axis) for name, axis in AXES[kind].items()}
     steps = epochs * (len(X) // BATCH) // 2
     fading = {
         name: normball.L1InfBall(NGroups(Cubic(sizes[name], int(SHARE * sizes[name]), steps)), axis)
-        for name, axis in axes.items()
+        for name, axis in AXES[kind].items()
     }
     optimizer = torch.optim.AdamW(model.parameters())
     descent = DoubleDescent(model, last)
     constraint = constrain(model, optimizer, fading)
-    fit(model, X, y, epochs, optimizer=optimizer, compiled=compiled)
+    fit(model, X, y, epochs, top, optimizer=optimizer, compiled=compiled)
     constraint.remove()
     descent.project(rewind=False)
-    fit(model, X, y, epochs, optimizer=torch.optim.AdamW(model.parameters()), compiled=compiled)
+    fit(model, X, y, epochs, top, optimizer=torch.optim.AdamW(model.parameters()), compiled=compiled)
     result = compact(model.eval(), X_test)
-    return Outcome(
-        accuracy(dense.eval(), X_test, y_test), accuracy(model, X_test, y_test),
-        accuracy(result, X_test, y_test), result,
-    )  # fmt: skip
+    return accuracy(model, X_test, y_test), accuracy(result, X_test, y_test), result
+
+
+def choose(kind: str, epochs: int) -> Rates:
+    """Pick the learning rates on the validation part; of equals, the lowest."""
+    parts = data(kind == "convnet", choosing=True)
+    scores = {
+        "dense": {top: dense(kind, parts, epochs, top) for top in RATES},
+        "sparse": {top: sparse(kind, parts, epochs, top)[1] for top in RATES},
+    }
+    print(f"{kind}, validation: {scores}")
+    return Rates(**{name: max(RATES, key=lambda top, told=told: (told[top], -top)) for name, told in scores.items()})
+
+
+def experiment(kind: str, *, epochs: int = 25, compiled: bool = False, rates: Rates | None = None) -> Outcome:
+    """Train a network dense and sparse, compact it, and judge all on the test part."""
+    rates = rates or CHOSEN[kind]
+    parts = data(kind == "convnet")
+    whole = dense(kind, parts, epochs, rates.dense, compiled)
+    return Outcome(whole, *sparse(kind, parts, epochs, rates.sparse, compiled))
 
 
 def main() -> None:
     """Run both."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--compile", action="store_true", help="with torch.compile")
+    parser.add_argument("--choose", action="store_true", help="pick the learning rates on the validation part")
     parser.add_argument("--epochs", type=int, default=25)
     options = parser.parse_args()
     torch.set_num_threads(1)  # these networks are too small for more
     for kind in ("perceptron", "convnet"):
-        outcome = experiment(kind, epochs=options.epochs, compiled=options.compile)
+        rates = choose(kind, options.epochs) if options.choose else CHOSEN[kind]
+        outcome = experiment(kind, epochs=options.epochs, compiled=options.compile, rates=rates)
+        print(rates)
         print(f"{kind}: dense {outcome.dense:.1f} %, sparse {outcome.sparse:.1f} %, compacted {outcome.small:.1f} %")
         print(outcome.result)
 

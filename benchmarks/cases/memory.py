@@ -49,9 +49,9 @@ def measure_here(members: int, groups: int, dtype: str, layout: str) -> None:
     normball.project_l1inf(Y[:8, :8], 1.0, threads=1)
     for point, radius in radius_at.items():
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-        before = _status("VmRSS")
+        before = status("VmRSS")
         normball.project_l1inf(Y, radius, out=X, threads=1)
-        extra = max(_status("VmHWM") - before, 0)
+        extra = max(status("VmHWM") - before, 0)
         record = {
             "kind": "memory", "case": "memory", "method": "newton", "members": members, "groups": groups,
             "dtype": dtype, "layout": layout, "distribution": "normal", "point": str(point),
@@ -61,7 +61,8 @@ def measure_here(members: int, groups: int, dtype: str, layout: str) -> None:
         print(json.dumps(record))
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
+    """Return a number of bytes that the kernel tells of this process."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith(name + ":"):
             return 1024 * int(line.split()[1])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from normball.estimators import SupervisedAutoencoder
+from normball.estimators._tables import stored
 
 __all__ = ["select"]
 
@@ -29,7 +30,8 @@ def select(
     Parameters
     ----------
     adata : AnnData
-        Cells in rows, of log counts or the like. One that is backed by a file is read into memory.
+        Cells in rows, of log counts or the like. One that is backed by a file, dense or CSR, is read batch by batch,
+        and what is written stays in memory.
     groupby : str
         A column of ``adata.obs`` with the groups. Cells without a group are left out of the fit.
     layer : str, optional
@@ -39,7 +41,7 @@ def select(
     key_added : str
         The name of what is written.
     copy : bool
-        Return a copy, and leave `adata` as it was.
+        Return a copy, in memory, and leave `adata` as it was.
     **options
         Of `SupervisedAutoencoder`.
 
@@ -71,15 +73,13 @@ def select(
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     X = adata.X if layer is None else adata.layers[layer]
-    if hasattr(X, "to_memory"):  # a sparse matrix in a file
-        X = X.to_memory()
+    X = X if (table := stored(X)) is None else table
     groups = adata.obs[groupby]
     known = groups.notna().to_numpy()
     y = groups[known].astype(str).to_numpy()
-    if hasattr(X, "file"):  # a dense one
-        X = X[:]
+    rows = np.flatnonzero(known)
     options.setdefault("random_state", 0)
-    sae = SupervisedAutoencoder(n_features, **options).fit(X[np.flatnonzero(known)], y)
+    sae = SupervisedAutoencoder(n_features, **options).fit(X[rows] if table is None else table.take(rows), y)
     adata.var[key_added] = sae.get_support()
     adata.var[f"{key_added}_importance"] = sae.feature_importances_
     adata.obsm[f"X_{key_added}"] = sae.transform(X)

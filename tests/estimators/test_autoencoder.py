@@ -97,12 +97,32 @@ def test_auto_takes_few_features_and_tells_its_path():
     X, y = data(samples=300, features=200)
     sae = SupervisedAutoencoder(random_state=0).fit(X, y)
     path = sae.feature_path_
-    assert set(path) == {"n_features", "head", "accuracy", "standard_error", "theta", "radius"}
+    assert set(path) == {
+        "n_features", "head", "accuracy", "standard_error", "log_likelihood", "theta", "radius",
+    }  # fmt: skip
     assert sae.support_.sum() in path["n_features"]
     assert sae.support_.sum() <= 12
     quick = path["head"] == "gaussian"
     assert (np.diff(path["theta"][quick]) < 0).all()
     assert (np.diff(path["radius"][quick]) > 0).all()
+
+
+def told(right, sure=0.9):
+    """Log-probabilities of two classes, all samples being of class 1: right or wrong, and how sure."""
+    p = np.where(right, sure, 1.0 - sure)
+    return np.log(np.stack([1.0 - p, p], axis=1))
+
+
+def picked(answers, counts, heads=("linear",), n=400, slow=()):
+    """What is chosen where a head with so many features gives these answers."""
+    tried = []
+
+    def log_proba(head, count):
+        tried.append((head, count))
+        return answers(head, count)
+
+    choice = choose([Fold(np.arange(n), log_proba)], counts, heads, np.ones(n, int), np.ones(n), slow=slow)
+    return choice, tried
 
 
 def test_the_rule_of_one_standard_error():
@@ -114,30 +134,48 @@ def test_the_rule_of_one_standard_error():
     swapped[np.flatnonzero(base)[:5]] = False
     swapped[np.flatnonzero(~base)[:4]] = True  # one below, nine apart
     answers = {1: worse, 2: swapped, 3: swapped, 4: base, 8: base}
-    fold = Fold(np.arange(n), lambda head, count: answers[count])
-    assert choose([fold], [1, 2, 3, 4, 8], ["linear"], np.ones(n)).count == 3  # 2 is judged together with 1
-    assert choose([fold], [2, 3, 4, 8], ["linear"], np.ones(n)).count == 2
-    assert choose([fold], [1, 4, 8], ["linear"], np.ones(n)).count == 8
-    few = np.array([True] * 16 + [False] * 4)
-    other = np.array([False] * 2 + [True] * 15 + [False] * 3)  # one error more of twenty, within a standard error
-    fold = Fold(np.arange(20), lambda head, count: few if count >= 4 else other)
-    assert choose([fold], [1, 2, 3, 4, 6, 8], ["linear"], np.ones(20)).count == 6
-    half = Fold(np.arange(n), lambda head, count: base if count < 4 else worse)
-    path = choose([half], [1, 2, 3, 4, 6, 8, 12, 16], ["linear"], np.ones(n)).path
+
+    def number(counts):
+        return picked(lambda head, count: told(answers[count]), counts)[0].count
+
+    assert number([1, 2, 3, 4, 8]) == 3  # 2 is judged together with 1
+    assert number([2, 3, 4, 8]) == 2
+    assert number([1, 4, 8]) == 8
+    path = picked(lambda head, count: told(base if count < 4 else worse), [1, 2, 3, 4, 6, 8, 12, 16])[0].path
     assert max(path["n_features"]) == 8  # three in a row are clearly worse: the path ends
+
+
+def test_what_a_head_knows_counts_and_not_how_sure_it_is():
+    rng = np.random.default_rng(1)
+    right = rng.random(400) < 0.8
+    surer = picked(lambda head, count: told(right, 0.6 if count == 1 else 0.8), [1, 2, 4])[0]
+    assert surer.count == 1  # the same answers, only more timid
+    # With as many right answers, the wrong ones less sure: this is knowledge.
+    p = np.where(right, 0.9, 0.4)
+    knows = np.log(np.stack([1.0 - p, p], axis=1))
+    wiser = picked(lambda head, count: knows if count >= 2 else told(right), [1, 2, 3, 4, 6])[0]
+    assert wiser.count == 3
+    assert wiser.path["accuracy"][0] == wiser.path["accuracy"][1]
+    assert wiser.path["log_likelihood"][0] < wiser.path["log_likelihood"][1]
+
+
+def test_the_simple_head_stays_unless_another_is_clearly_better():
+    rng = np.random.default_rng(2)
+    base = rng.random(400) < 0.8
+    a_little = base.copy()
+    a_little[np.flatnonzero(~base)[:3]] = True
+    a_little[np.flatnonzero(base)[:2]] = False
+    clearly = base | (rng.random(400) < 0.3)
+    for other, head in ((a_little, "linear"), (clearly, "gaussian")):
+        choice, _ = picked(lambda h, k, o=other: told(base if h == "linear" else o), [1, 2, 4], ("linear", "gaussian"))
+        assert choice.head == head
 
 
 def test_the_slow_head_is_tried_where_the_others_stopped():
     right = np.ones(50, bool)
     wrong = np.arange(50) % 5 > 0
-    tried = []
-
-    def correct(head, count):
-        tried.append((head, count))
-        return right if head == "network" else wrong
-
-    fold = Fold(np.arange(50), correct)
-    choice = choose([fold], [1, 2, 4], ["linear", "network"], np.ones(50), slow=("network",))
+    answers = {"network": told(right), "linear": told(wrong)}
+    choice, tried = picked(lambda head, count: answers[head], [1, 2, 4], tuple(answers)[::-1], 50, ("network",))
     assert (choice.count, choice.head) == (1, "network")
     assert [pair for pair in tried if pair[0] == "network"] == [("network", 1)]
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import normball
+from normball.balls import BALLS
 from normball.nn import Cosine, Cubic, Linear, NGroups, constrain, parametrize
 from normball.nn.radii import at_step
 
@@ -68,7 +69,7 @@ def test_patterns_that_match_nothing_or_twice():
     ball = normball.L1InfBall(1.0)
     with pytest.raises(ValueError, match=r"near names: .*0\.weight"):
         constrain(model, steps, {"O.weight": ball})
-    with pytest.raises(ValueError, match="one pattern for each"):
+    with pytest.raises(ValueError, match="one pattern for a parameter"):
         constrain(model, steps, {"0.weight": ball, r"0\..*": ball})
     with pytest.raises(ValueError, match="regular expression"):
         constrain(model, steps, {"(": ball})
@@ -136,6 +137,39 @@ def test_with_a_compiled_model():
     assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
 
 
+def test_with_a_compiled_step():
+    model, plain = network(), network()
+    steps, usual = (OPTIMIZERS["adamw"](each.parameters()) for each in (model, plain))
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.3)})
+    constrain(plain, usual, {"0.weight": normball.L1InfBall(0.3)})
+    step = torch.compile(steps.step, backend="aot_eager")
+    for seed in range(3):
+        x = torch.randn(16, 12, generator=torch.Generator().manual_seed(seed))
+        for each, opt, act in ((model, steps, step), (plain, usual, usual.step)):
+            opt.zero_grad()
+            each(x).square().mean().backward()
+            act()
+    assert constraint.steps == 3
+    assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
+    torch.testing.assert_close(model[0].weight, plain[0].weight)
+
+
+def test_a_step_that_the_scaler_leaves_out_is_none():
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.3)})
+    scaler = torch.amp.GradScaler("cpu")
+    before = model[0].weight.detach().clone()
+    for bad in (True, False):
+        steps.zero_grad()
+        loss = model(torch.randn(8, 12)).square().mean()
+        scaler.scale(loss * (math.inf if bad else 1.0)).backward()
+        scaler.step(steps)
+        scaler.update()
+        assert constraint.steps == (0 if bad else 1)
+        assert torch.equal(before, model[0].weight.detach()) == bad
+
+
 @pytest.mark.parametrize("schedule", [Linear, Cosine, Cubic])
 def test_schedules_end_where_they_should(schedule):
     numbers = [schedule(5.0, 1.0, steps=10)(step) for step in range(15)]
@@ -166,3 +200,17 @@ def test_parametrized():
     assert not torch.equal(before, model[0].weight)
     with pytest.raises(ValueError, match="name"):
         parametrize(model[2], "weigth", normball.L1InfBall(0.4))
+
+
+@pytest.mark.parametrize("name", sorted(BALLS))
+def test_every_ball_of_the_family(name):
+    ball = BALLS[name](Linear(0.5, 0.2, steps=2))
+    model = network()
+    steps = torch.optim.Adam(model.parameters(), lr=0.01)
+    constraint = constrain(model, steps, {"0.weight": ball})
+    train(model, steps, 4)
+    assert BALLS[name](0.2).contains(model[0].weight.detach(), rtol=1e-5)
+    state = copy.deepcopy(constraint.state_dict())
+    constraint.load_state_dict(state)
+    train(model, steps, 1)
+    assert constraint.steps == 5

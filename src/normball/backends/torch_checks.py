@@ -17,6 +17,8 @@ def tensor(Y: Tensor) -> None:
     """Raise unless `Y` is a dense tensor of a supported dtype."""
     if Y.layout != torch.strided:
         raise TypeError(f"Y: expected a dense tensor, got layout {Y.layout}")
+    if Y.is_nested:
+        raise TypeError("Y: expected a dense tensor, got a nested one")
     if Y.dtype not in DTYPES:
         raise TypeError(f"Y: expected a tensor of float64, float32, bfloat16 or float16, got {Y.dtype}")
     if Y.ndim == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,25 @@ import numpy.typing as npt
 import torch
 
 from normball._validate import unknown
+from normball.balls import Ball
 from normball.estimators._descents import DESCENTS
-from normball.estimators._network import ACTIVATIONS
+from normball.estimators._network import ACTIVATIONS, FIRST, Autoencoder
 from normball.estimators._path import NORMS
 from normball.estimators._ranks import Ranks
+from normball.nn.patterns import matched
 
-__all__ = ["count_of", "device_of", "finite_rows", "labels", "mixed_labels", "options", "unknown"]
+__all__ = [
+    "codes_of",
+    "constraints",
+    "count_of",
+    "device_of",
+    "finite_rows",
+    "labels",
+    "mixed_labels",
+    "options",
+    "streaming",
+    "unknown",
+]
 
 
 def _real(value: Any) -> bool:
@@ -56,6 +70,43 @@ def options(estimator: Any) -> None:
     part = estimator.reconstruction_weight
     if not (_real(part) and part >= 0):
         raise ValueError(f"reconstruction_weight: expected a number >= 0, got {part!r}")
+
+
+def constraints(asked: Any, hidden: tuple[int, ...]) -> Mapping[Any, Any]:
+    """Return the balls of other layers by pattern, having looked whether there are such layers."""
+    if asked is None:
+        return {}
+    if not isinstance(asked, Mapping):
+        raise TypeError(f"constraints: expected a mapping from patterns to balls, got {type(asked).__name__}")
+    found = matched(Autoencoder(1, [1] * len(hidden), 2), asked, "constraints")
+    if FIRST in found:
+        raise ValueError(f"constraints: expected other weights than {FIRST}, whose ball is that of norm and radius")
+    for name, ball in found.items():
+        if not isinstance(ball, Ball):
+            raise TypeError(f"constraints: expected a ball for {name}, got {ball!r}")
+    return asked
+
+
+def streaming(estimator: Any) -> None:
+    """Check what data that come in chunks cannot have."""
+    if estimator.head not in ("auto", "network"):
+        raise ValueError(f"head: expected 'auto' or 'network' with partial_fit, got {estimator.head!r}")
+    if estimator.distributed:
+        raise ValueError("distributed: expected False with partial_fit, got True; use fit")
+    if estimator.expand is not None:
+        raise ValueError(f"expand: expected None with partial_fit, got {estimator.expand!r}")
+    if estimator.class_weight == "balanced":
+        raise ValueError("class_weight: expected a dict or None with partial_fit, got 'balanced', which needs all data")
+
+
+def codes_of(y: npt.NDArray[Any], classes: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """Return the class of each sample as a number, the classes being known."""
+    if len(classes) < 2:
+        raise ValueError(f"classes: expected at least two, got {len(classes)} class")
+    strange = np.setdiff1d(y, classes)
+    if len(strange):
+        raise ValueError(f"y: expected labels among the classes {classes.tolist()}, got {strange[:5].tolist()}")
+    return np.searchsorted(classes, y)
 
 
 def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> int | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from normball.estimators._network import Autoencoder
+from normball.estimators._network import FIRST, Autoencoder
 from normball.estimators._path import ball_of, scores, threshold
 from normball.estimators._rows import Rows
 from normball.estimators._training import Progress, Schooling, train
+from normball.nn.constrain import constrain
 from normball.nn.double_descent import Frozen
+from normball.nn.radii import Rule
 
-__all__ = ["DESCENTS", "Plan", "compacted", "final", "first_descent", "whole"]
+__all__ = ["DESCENTS", "RANKING_STEPS", "Plan", "compacted", "final", "first_descent", "narrowed", "ranker", "whole"]
 
 DESCENTS = ("refit", "double", "masked", "projected")
 
@@ -44,6 +46,7 @@ class Plan:
     progress: Progress
     dtype: torch.dtype
     device: torch.device
+    constraints: Mapping[Any, Any] = field(default_factory=dict)  # balls of other layers than the first
 
     def network(self, features: int, outputs: int | None = None) -> Autoencoder:
         """Return a network with its initial weights."""
@@ -66,12 +69,21 @@ class Plan:
         weight: Tensor,
         stage: str,
         rate: float,
-        after_epoch: Callable[[], None] | None = None,
+        ball: Any = None,
     ) -> Autoencoder:
-        """Train with Adam; returns the network."""
+        """Train with Adam, the first layer projected onto the ball after each epoch if there is one.
+
+        Returns the network.
+        """
         optimizer = torch.optim.Adam(network.parameters(), lr=self.learning_rate or rate)
         batches = math.ceil(len(y) / self.schooling.batch_size)
         epochs = self.epochs or max(20, math.ceil(LEAST_STEPS / batches))
+        constraints = []
+        if ball is not None:
+            each = {"every": batches, "warmup_steps": batches - 1}
+            constraints.append(constrain(network, optimizer, {FIRST: ball}, **each))
+        if self.constraints:
+            constraints.append(constrain(network, optimizer, self.constraints))
         train(
             network,
             optimizer,
@@ -82,9 +94,21 @@ class Plan:
             schooling=self.schooling,
             stage=stage,
             progress=self.progress,
-            after_epoch=after_epoch,
+            constraints=constraints,
         )
         return network
+
+
+@dataclass(frozen=True)
+class _Leaving(Rule):
+    """The radius that leaves so many columns, for every norm that has a path."""
+
+    norm: str
+    count: int
+
+    def radius(self, step: int, Y: Tensor, ball: Any) -> float:
+        """See `Rule`."""
+        return threshold(Y.detach().cpu().numpy(), self.norm, self.count)[1]
 
 
 def first_descent(
@@ -102,18 +126,7 @@ def first_descent(
             with torch.no_grad():
                 network.first.weight.copy_(start)
         return plan.taught(network, rows, y, weight, stage, 1e-3)
-    plan = replace(plan, hidden=[min(size, RANKING_HIDDEN) for size in plan.hidden])
-    network = plan.network(features, outputs=0)
-    with torch.no_grad():
-        if start is None:
-            network.first.weight.zero_()
-        else:
-            network.first.weight.copy_(start)
-        some = torch.arange(min(len(y), plan.schooling.batch_size))
-        squares = rows.batch(rows.mine(some)).square().sum()
-        # The curvature grows with the length of the samples.
-        size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)
-    optimizer = torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
+    network, optimizer = ranker(plan, rows, features, len(y), start)
     train(
         network,
         optimizer,
@@ -126,6 +139,24 @@ def first_descent(
         progress=plan.progress,
     )
     return network
+
+
+def ranker(
+    plan: Plan, rows: Rows, features: int, samples: int, start: Tensor | None
+) -> tuple[Autoencoder, torch.optim.SGD]:
+    """Return the network that ranks for "refit", and its optimizer."""
+    plan = replace(plan, hidden=[min(size, RANKING_HIDDEN) for size in plan.hidden])
+    network = plan.network(features, outputs=0)
+    with torch.no_grad():
+        if start is None:
+            network.first.weight.zero_()
+        else:
+            network.first.weight.copy_(start)
+        some = torch.arange(min(samples, plan.schooling.batch_size))
+        squares = rows.batch(rows.mine(some)).square().sum()
+        # The curvature grows with the length of the samples.
+        size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)
+    return network, torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
 
 
 def layer(network: Autoencoder) -> npt.NDArray[Any]:
@@ -171,14 +202,11 @@ def final(
     mask[torch.as_tensor(chosen, device=plan.device)] = True
     network = plan.network(features)
 
-    def project() -> None:
-        bound = radius if radius is not None else threshold(layer(network), norm, len(chosen))[1]
-        project_(network, norm, bound)
-
     if plan.descent == "projected":
-        plan.taught(network, rows, y, weight, "projected", 1e-3, after_epoch=project)
+        wanted: Any = radius if radius is not None else _Leaving(norm, len(chosen))
+        plan.taught(network, rows, y, weight, "projected", 1e-3, ball_of(norm, wanted))
         kept = np.flatnonzero(scores(layer(network), norm) > 0.0)
-        return _narrowed(network, kept), kept
+        return narrowed(network, kept), kept
     bound = radius if radius is not None else threshold(layer(first), norm, len(chosen))[1]
     if plan.descent == "masked":
         network.load_state_dict(first.state_dict())
@@ -187,17 +215,16 @@ def final(
     else:
         shrunk = torch.from_numpy(ball_of(norm, bound).project(layer(first)))
         entries = (shrunk != 0).to(plan.device)  # the survivors go back to their initial values
-    name = "encoder.0.weight"
-    frozen = Frozen({name: network.get_parameter(name)}, {name: entries & mask})
+    frozen = Frozen({FIRST: network.get_parameter(FIRST)}, {FIRST: entries & mask})
     try:
         plan.taught(network, rows, y, weight, plan.descent, 1e-3)
     finally:
         frozen.remove()
-    return _narrowed(network, chosen), chosen
+    return narrowed(network, chosen), chosen
 
 
 @torch.no_grad()
-def _narrowed(network: Autoencoder, chosen: Indices) -> Autoencoder:
+def narrowed(network: Autoencoder, chosen: Indices) -> Autoencoder:
     """Return the same network, reading the chosen columns alone; the others have weight zero."""
     old = network.first
     small = torch.nn.Linear(len(chosen), old.out_features, dtype=old.weight.dtype, device=old.weight.device)

@@ -19,10 +19,13 @@ from normball.estimators._network import Autoencoder
 from normball.estimators._rows import Rows, moments
 from normball.estimators._selection import Choice, Fold, choose, grid, splits
 
-__all__ = ["Fitted", "Request", "fit"]
+__all__ = ["Data", "Fitted", "Request", "choice_of", "fit"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
+
+
+CHOICE_SAMPLES = 20000  # on which the number of features and the head are chosen; a choice needs no more
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Fitted:
     expanded: bool
 
 
-class _Data:
+class Data:
     """The table, the classes as numbers and the weights; and parts of them, standardised by their own moments."""
 
     def __init__(self, X: Any, y: Indices, weight: Floats, plan: Plan, standardize: bool) -> None:
@@ -75,7 +78,7 @@ class _Data:
         return y, torch.from_numpy(self.weight[index]).to(self.plan.device, self.plan.dtype)
 
 
-def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | None, stage: str) -> Fold:
+def _fold(data: Data, norm: str, train: Indices, held_out: Indices, top: int | None, stage: str) -> Fold:
     """Rank on one part; judge on the other, with as many of the best as are asked for."""
     plan = data.plan
     train = train[data.weight[train] > 0]
@@ -86,33 +89,38 @@ def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | 
     width = len(order) if top is None else top
     A, B = rows.columns(train, order[:width]), rows.columns(held_out, order[:width])
 
-    def correct(head: str, count: int) -> npt.NDArray[np.bool_]:
+    def log_proba(head: str, count: int) -> Floats:
         if head == "network":
             part = Rows(A[:, :count], np.zeros(count), np.ones(count), torch.float64, plan.device, data.ranks)
             name = f"{stage}, network of {count}"
             made: Head = Network(compacted(plan, part, y, weight, np.arange(count), name))
         else:
             made = HEADS[head].fit(A[:, :count], data.y[train], data.weight[train], plan.classes)
-        return np.asarray(made.log_proba(B[:, :count]).argmax(1) == data.y[held_out])
+        return made.log_proba(B[:, :count])
 
-    return Fold(held_out, correct)
+    return Fold(held_out, log_proba)
 
 
-def _choice(data: _Data, request: Request, norm: str, counts: Sequence[int], seed: int) -> Choice:
+def choice_of(data: Data, request: Request, norm: str, counts: Sequence[int], seed: int) -> Choice:
+    """Choose the number of features and the head by inner cross-validation."""
     names = ["linear", "gaussian", "network"] if request.head == "auto" else [request.head]
     if len(counts) == 1 and len(names) == 1:
         return Choice(counts[0], names[0], {})
 
-    def folds() -> Iterator[Fold]:
-        for number, (train, held_out) in enumerate(splits(request.cv, data.y, seed)):
-            yield _fold(data, norm, train, held_out, max(counts), f"fold {number + 1}")
+    some = np.arange(len(data.y))
+    if len(some) > CHOICE_SAMPLES and (request.cv is None or isinstance(request.cv, int)):
+        some = np.sort(np.random.RandomState(seed).permutation(some)[:CHOICE_SAMPLES])
 
-    return choose(folds(), counts, names, data.weight, slow=("network",) if len(names) > 1 else ())
+    def folds() -> Iterator[Fold]:
+        for number, (train, held_out) in enumerate(splits(request.cv, data.y[some], seed)):
+            yield _fold(data, norm, some[train], some[held_out], max(counts), f"fold {number + 1}")
+
+    return choose(folds(), counts, names, data.y, data.weight, slow=("network",) if len(names) > 1 else ())
 
 
 def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fitted:
     """Rank, choose, fit again."""
-    data = _Data(X, y, weight, plan, request.standardize)
+    data = Data(X, y, weight, plan, request.standardize)
     everyone = np.flatnonzero(weight > 0)
     rows = data.rows(everyone)
     held = rows.hold(everyone)
@@ -133,13 +141,10 @@ def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fit
     order = _path.ranked(score)
 
     if request.radius is not None:
-        left = np.abs(_path.ball_of(norm, request.radius).project(W)).max(0) > 0
-        counts = [int(left.sum())]
-        if not counts[0]:
-            raise ValueError(f"radius: expected one that leaves a feature, got {request.radius}, which leaves none")
+        counts = [_path.left(W, norm, request.radius)]
     else:
         counts = [request.count] if request.count is not None else grid(features)
-    choice = _choice(data, request, norm, counts, plan.schooling.seed)
+    choice = choice_of(data, request, norm, counts, plan.schooling.seed)
     theta, radius = _path.threshold(W, norm, choice.count)
     chosen = np.sort(order[: choice.count])
     expanded = False

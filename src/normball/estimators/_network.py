@@ -9,7 +9,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Autoencoder", "generator"]
+__all__ = ["FIRST", "Autoencoder", "generator"]
+
+FIRST = "encoder.0.weight"  # the name of the weight that reads the features
 
 ACTIVATIONS = {"silu": nn.SiLU, "relu": nn.ReLU}
 

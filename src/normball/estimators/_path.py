@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from normball.balls import BALLS
 
-__all__ = ["NORMS", "ball_of", "ranked", "scores", "threshold"]
+__all__ = ["NORMS", "ball_of", "left", "ranked", "scores", "threshold"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,6 +79,14 @@ def threshold(W: npt.NDArray[Any], norm: str, count: int) -> tuple[float, float]
     return theta, radius(A, theta)
 
 
-def ball_of(norm: str, radius: float) -> Any:
+def left(W: npt.NDArray[Any], norm: str, radius: float) -> int:
+    """Return how many columns of `W` the ball of a radius leaves: one at least, or it is an error."""
+    count = int((np.abs(ball_of(norm, radius).project(W)).max(0) > 0).sum())
+    if not count:
+        raise ValueError(f"radius: expected one that leaves a feature, got {radius}, which leaves none")
+    return count
+
+
+def ball_of(norm: str, radius: Any) -> Any:
     """Return the ball of a name; its groups are columns."""
     return BALLS[norm](radius) if norm == "l1" else BALLS[norm](radius, axis=0)  # that of l1 is the whole matrix

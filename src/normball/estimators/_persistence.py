@@ -18,17 +18,18 @@ from normball.estimators._network import Autoencoder
 __all__ = ["fingerprint", "load", "save"]
 
 _FORMAT = 1
-_UNSAVED = ("callback", "checkpoint", "cv")  # what belongs to one fit, and may be any object
+_ANY = ("callback", "checkpoint", "cv")  # what belongs to one fit, and may be any object
+_UNSAVED = (*_ANY, "constraints")  # balls, whose radii may be any rule
 _NUMBERS = ("radius_", "theta_")
 
 
 def fingerprint(estimator: Any, seed: int, X: Any, y: Any) -> str:
     """Return what must be the same where a fit goes on from a checkpoint."""
-    parameters = {name: repr(v) for name, v in estimator.get_params(deep=False).items() if name not in _UNSAVED}
+    parameters = {name: repr(v) for name, v in estimator.get_params(deep=False).items() if name not in _ANY}
     digest = hashlib.sha256(json.dumps([parameters, seed, list(X.shape), str(X.dtype)]).encode())
     digest.update("\n".join(map(str, np.asarray(y).tolist())).encode())
     step = max(X.shape[0] // 16, 1)  # some rows of the table: enough to tell another table, not to read all of it
-    some = X[::step]
+    some = X[np.arange(0, X.shape[0], step)]
     digest.update(np.ascontiguousarray(some.toarray() if hasattr(some, "toarray") else some).tobytes())
     return digest.hexdigest()
 

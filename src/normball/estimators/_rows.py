@@ -10,49 +10,44 @@ import torch
 from torch import Tensor
 
 from normball.estimators._ranks import ALONE, Ranks
+from normball.estimators._tables import chunks, dense
 
-__all__ = ["Rows", "moments"]
-
-_CHUNK = 1 << 22  # entries that are looked at in one go
+__all__ = ["Rows", "deviations", "moments", "sums"]
 
 Floats = npt.NDArray[np.float64]
 
 
-def _dense(part: Any) -> npt.NDArray[Any]:
-    return np.asarray(part.toarray() if hasattr(part, "toarray") else part)
+def sums(
+    X: Any, index: npt.NDArray[np.intp], weight: Floats, ranks: Ranks = ALONE
+) -> tuple[float, Floats, Floats]:
+    """Return the weight of some rows, the mean of each column, and the squares of what is off the mean, added up."""
+    total = float(weight[index].sum())
+    parts = chunks(index[ranks.mine(index, X.shape[0])], X.shape[1])
+    mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for part in parts:
+        mean += weight[part] @ dense(X[part]).astype(np.float64, copy=False)
+    mean = ranks.total(mean) / total
+    for part in parts:
+        D = dense(X[part]) - mean
+        square += np.einsum("i,ij,ij->j", weight[part], D, D)
+    return total, mean, ranks.total(square)
 
 
-def _on_disk(X: Any) -> bool:
-    """Whether an array is, or looks into, a memory map; or is no array at all, but can be asked for rows."""
-    while isinstance(X, np.ndarray):
-        if isinstance(X, np.memmap):
-            return True
-        if X.base is None:
-            return False
-        X = X.base
-    return not isinstance(X, (np.ndarray, bytes, memoryview))
+def deviations(total: float, mean: Floats, square: Floats) -> Floats:
+    """Return the standard deviation of each column; a constant one has 1."""
+    scale = np.sqrt(square / total)
+    # What is left of a constant column after rounding is not a deviation.
+    scale[scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)] = 0.0
+    scale[scale == 0.0] = 1.0
+    return np.asarray(scale)
 
 
 def moments(
     X: Any, index: npt.NDArray[np.intp], weight: Floats, ranks: Ranks = ALONE
 ) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the columns over some rows; a constant column has deviation 1."""
-    step = max(_CHUNK // max(X.shape[1], 1), 1)
-    total = weight[index].sum()
-    index = index[ranks.mine(index, X.shape[0])]
-    parts = [index[start : start + step] for start in range(0, len(index), step)]
-    mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for part in parts:
-        mean += weight[part] @ _dense(X[part]).astype(np.float64, copy=False)
-    mean = ranks.total(mean) / total
-    for part in parts:
-        D = _dense(X[part]) - mean
-        square += np.einsum("i,ij,ij->j", weight[part], D, D)
-    scale = np.sqrt(ranks.total(square) / total)
-    # What is left of a constant column after rounding is not a deviation.
-    scale[scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)] = 0.0
-    scale[scale == 0.0] = 1.0
-    return mean, scale
+    total, mean, square = sums(X, index, weight, ranks)
+    return mean, deviations(total, mean, square)
 
 
 class Rows:
@@ -71,7 +66,7 @@ class Rows:
 
     def hold(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return these rows alone, numbered from 0, held in memory where the table is."""
-        if hasattr(self._X, "toarray") or _on_disk(self._X):
+        if not isinstance(self._X, np.ndarray):
             return _Part(self, index)
         held = Rows(self._X, self.mean, self.scale, self.dtype, self.device, self.ranks)
         held._table = self.batch(index)
@@ -81,7 +76,7 @@ class Rows:
         """Return some rows as a tensor."""
         if self._table is not None:
             return self._table[torch.as_tensor(index, device=self._table.device)]
-        part = _dense(self._X[np.asarray(index)])
+        part = dense(self._X[np.asarray(index)])
         if self.dtype == torch.float32:
             part = (part - self.mean.astype(np.float32)) / self.scale.astype(np.float32)
         else:
@@ -90,14 +85,16 @@ class Rows:
 
     def columns(self, index: npt.NDArray[np.intp], which: npt.NDArray[np.intp]) -> Floats:
         """Return some rows of some columns, in double precision; what other ranks have read, comes from them."""
+        here = np.flatnonzero(self.ranks.mine(index, self._X.shape[0]))
         chosen = np.zeros((len(index), len(which)))
-        here = self.ranks.mine(index, self._X.shape[0])
-        index = index[here]
-        step = max(_CHUNK // max(self._X.shape[1], 1), 1)
-        parts = [index[start : start + step] for start in range(0, len(index), step)] or [index]
-        read = [_dense(self._X[part][:, which]).astype(np.float64, copy=False) for part in parts]
-        chosen[here] = np.concatenate(read)
-        return np.asarray((self.ranks.total(chosen) - self.mean[which]) / self.scale[which])
+        first = 0
+        for part in chunks(index[here], self._X.shape[1]):
+            chosen[here[first : first + len(part)]] = dense(self._X[part][:, which])
+            first += len(part)
+        chosen = self.ranks.total(chosen)
+        chosen -= self.mean[which]
+        chosen /= self.scale[which]
+        return chosen
 
     def mine(self, index: Tensor) -> Tensor:
         """Return those of some rows that are for this rank to read."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_softmax
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 __all__ = ["Choice", "Fold", "choose", "grid", "splits"]
@@ -17,17 +18,19 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
-PATIENCE = 3  # numbers of features in a row that are clearly worse than the best before: the path ends there
-TOLERANCE = 0.01  # of accuracy
+PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
+TOLERANCE = 0.02  # of log-likelihood, for each sample
+FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
+TEMPERATURES = np.geomspace(0.25, 16.0, 13)
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One inner fold: the rows held out, and the right answers a head gives there with the first `count` features."""
+    """One inner fold: the rows held out, and the log-probabilities there of a head with the first `count` features."""
 
     held_out: Indices
-    correct: Callable[[str, int], npt.NDArray[np.bool_]]
+    log_proba: Callable[[str, int], Floats]
 
 
 @dataclass(frozen=True)
@@ -62,70 +65,112 @@ def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
         return list(check_cv(cv, y, classifier=True).split(np.zeros((len(y), 1)), y))
 
 
+class _Judge:
+    """What was tried, for each number of features and head: right answers, and log-likelihoods, sample by sample."""
+
+    def __init__(self, folds: Iterable[Fold], y: Indices, weight: Floats) -> None:
+        self._folds = list(folds)
+        held = np.concatenate([fold.held_out for fold in self._folds])
+        self._y = y[held]
+        self.weight = weight[held] / weight[held].sum()
+        self.samples = weight[np.unique(held)].sum()  # a sample that was held out many times is one sample
+        self.hits: dict[tuple[int, str], Floats] = {}
+        self.likelihood: dict[tuple[int, str], Floats] = {}
+
+    def hear(self, count: int, head: str) -> None:
+        """Try a head."""
+        P = np.concatenate([fold.log_proba(head, count) for fold in self._folds])
+        self.hits[count, head] = (P.argmax(1) == self._y).astype(np.float64)
+        # One temperature for all samples: a head is not judged by how sure of itself it is, which regularisation and
+        # the number of features change, but by what it knows.
+        P = np.maximum(P, -50.0)
+        each = np.arange(len(P))
+        tempered = [log_softmax(t * P, axis=1)[each, self._y] for t in TEMPERATURES]
+        self.likelihood[count, head] = np.maximum(max(tempered, key=self.mean), FLOOR)
+
+    def mean(self, values: Floats) -> float:
+        """Return the weighted mean."""
+        return float(self.weight @ values)
+
+    def apart(self, better: Floats, worse: Floats) -> tuple[float, float]:
+        """Return the mean difference on the same samples, and its standard error."""
+        mean = self.mean(better - worse)
+        return mean, float(np.sqrt(max(self.mean(np.square(better - worse)) - mean * mean, 0.0) / self.samples))
+
+    def near(self, values: Floats, best: Floats) -> bool:
+        """Whether values are worse than the best by no more than one standard error, nor than the tolerance."""
+        mean, error = self.apart(best, values)
+        return mean <= min(error, TOLERANCE)
+
+    def best(self, judged: dict[tuple[int, str], Floats], head: str) -> tuple[int, str]:
+        """Return where a head is best; of equals, with the fewest features."""
+        return max((key for key in judged if key[1] == head), key=lambda key: (self.mean(judged[key]), -key[0]))
+
+
 def choose(
-    folds: Iterable[Fold], counts: Sequence[int], heads: Sequence[str], weight: Floats, slow: Sequence[str] = ()
+    folds: Iterable[Fold],
+    counts: Sequence[int],
+    heads: Sequence[str],
+    y: Indices,
+    weight: Floats,
+    slow: Sequence[str] = (),
 ) -> Choice:
-    """Pick the fewest features that are hardly worse than the best, and their head.
+    """Pick a head, and the fewest features with which it is hardly worse than at its best.
 
-    Hardly worse, alone and together with its neighbours on the path, which are nearly the same features: by no more
-    than one standard error of the paired difference, both being judged on the same held-out samples, and by no more
-    than `TOLERANCE`, because a standard error of few samples is large. The heads in `slow` are tried at the number of
-    features that the others chose, and taken if they are better there.
+    The heads stand from the simple to the others; one is left for the next if that gives more right answers, by more
+    than one standard error of the paired difference, each where it is best. The number of features is judged by the
+    log-likelihood of the held-out samples, which tells more than right and wrong where they are few: the fewest that
+    are worse than the best by no more than one standard error, nor by more than `TOLERANCE`, alone and together with
+    their neighbours on the path, which are nearly the same features. The heads in `slow` are tried at that number only.
     """
-    folds = list(folds)
-    held = np.concatenate([fold.held_out for fold in folds])
-    w = weight[held] / weight[held].sum()
-    samples = weight[np.unique(held)].sum()  # a sample that was held out many times is one sample
+    judge = _Judge(folds, y, weight)
+    hits, likelihood = judge.hits, judge.likelihood
     quick = [head for head in heads if head not in slow] or list(heads)
-
-    def tried(head: str, count: int) -> Floats:
-        return np.concatenate([fold.correct(head, count) for fold in folds]).astype(np.float64)
-
-    def near(judged: dict[tuple[int, str], Floats], key: tuple[int, str], best: tuple[int, str]) -> bool:
-        loss = judged[best] - judged[key]
-        mean = float(w @ loss)
-        error = np.sqrt(max(float(w @ np.square(loss)) - mean * mean, 0.0) / samples)
-        return bool(mean <= min(error, TOLERANCE))
-
-    hits: dict[tuple[int, str], Floats] = {}
     worse = 0
     for count in counts:
         for head in quick:
             if head != "gaussian" or count <= GAUSSIAN_LIMIT or len(quick) == 1:
-                hits[count, head] = tried(head, count)
-        best = _best(hits, w)
-        worse = 0 if any(near(hits, key, best) for key in hits if key[0] == count) else worse + 1
-        if worse >= PATIENCE and best[0] < count:
+                judge.hear(count, head)
+        best = {head: judge.best(likelihood, head) for head in quick}
+        lost = [judge.apart(likelihood[best[key[1]]], likelihood[key]) for key in likelihood if key[0] == count]
+        worse = worse + 1 if all(mean > 2.0 * error for mean, error in lost) else 0
+        if worse >= PATIENCE:
             break
+
     smooth = _smoothed(hits)
-    best = _best(smooth, w)
-    count = min(key[0] for key in smooth if near(smooth, key, best) and near(hits, key, best))
-    accuracy = {key: float(w @ hit) for key, hit in hits.items()}
-    head = max((key for key in smooth if key[0] == count), key=lambda key: float(w @ smooth[key]))[1]
+    head = quick[0]
+    for other in quick[1:]:
+        mean, error = judge.apart(smooth[judge.best(smooth, other)], smooth[judge.best(smooth, head)])
+        head = other if mean > error else head
+    smooth = _smoothed(likelihood)
+    top = judge.best(smooth, head)
+    fine = [key for key in smooth if key[1] == head and judge.near(smooth[key], smooth[top])]
+    count = min(key[0] for key in fine if judge.near(likelihood[key], likelihood[top]))
     for other in heads:
         if other not in quick:
-            accuracy[count, other] = float(w @ tried(other, count))
-            if accuracy[count, other] > accuracy[count, head]:
-                head = other
-    path: dict[str, list[Any]] = {"n_features": [], "head": [], "accuracy": [], "standard_error": []}
-    for (k, name), value in sorted(accuracy.items()):
-        path["n_features"].append(k)
-        path["head"].append(name)
-        path["accuracy"].append(value)
-        path["standard_error"].append(float(np.sqrt(max(value * (1.0 - value), 0.0) / samples)))
+            judge.hear(count, other)
+            mean, error = judge.apart(hits[count, other], hits[count, head])
+            head = other if mean > error else head
+
+    path: dict[str, list[Any]] = {
+        name: [] for name in ("n_features", "head", "accuracy", "standard_error", "log_likelihood")
+    }
+    for key in sorted(hits):
+        accuracy = judge.mean(hits[key])
+        path["n_features"].append(key[0])
+        path["head"].append(key[1])
+        path["accuracy"].append(accuracy)
+        path["standard_error"].append(float(np.sqrt(max(accuracy * (1.0 - accuracy), 0.0) / judge.samples)))
+        path["log_likelihood"].append(judge.mean(likelihood[key]))
     return Choice(count, head, path)
 
 
-def _best(judged: dict[tuple[int, str], Floats], w: Floats) -> tuple[int, str]:
-    return max(judged, key=lambda key: (float(w @ judged[key]), -key[0]))
-
-
-def _smoothed(hits: dict[tuple[int, str], Floats]) -> dict[tuple[int, str], Floats]:
+def _smoothed(judged: dict[tuple[int, str], Floats]) -> dict[tuple[int, str], Floats]:
     """Return the mean of each number of features, taken twice, and of its neighbours on the path, for each head."""
     smooth = {}
-    for name in {key[1] for key in hits}:
-        counts = sorted(key[0] for key in hits if key[1] == name)
+    for name in {key[1] for key in judged}:
+        counts = sorted(key[0] for key in judged if key[1] == name)
         for place, count in enumerate(counts):
             around = [count, *counts[max(place - 1, 0) : place + 2]]
-            smooth[count, name] = np.asarray(np.mean([hits[k, name] for k in around], axis=0))
-    return {key: smooth[key] for key in hits}
+            smooth[count, name] = np.asarray(np.mean([judged[k, name] for k in around], axis=0))
+    return {key: smooth[key] for key in judged}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from torch.nn import functional
 from normball.estimators._network import Autoencoder, generator
 from normball.estimators._ranks import ALONE, Ranks
 from normball.estimators._rows import Rows
+from normball.nn.constrain import Constraint
 
 __all__ = ["Progress", "Schooling", "train"]
 
@@ -39,7 +40,7 @@ class Progress:
     """Tells a callback of each epoch, and keeps what a checkpoint holds.
 
     A fit is a row of stages. Of those that are over the checkpoint holds the weights, of the one under way the state
-    of the optimizer too. All else is computed anew, from the same seed.
+    of the optimizer and of the constraints too. All else is computed anew, from the same seed.
     """
 
     def __init__(
@@ -63,24 +64,42 @@ class Progress:
             self._epochs = told["epochs"]
             self._tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
-    def resume(self, stage: str, network: nn.Module, optimizer: torch.optim.Optimizer, epochs: int) -> int:
-        """Put network and optimizer where the checkpoint left them; return the epochs that are done."""
+    def resume(
+        self,
+        stage: str,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        constraints: Sequence[Constraint],
+        epochs: int,
+    ) -> int:
+        """Put network, optimizer and constraints where the checkpoint left them; return the epochs that are done."""
         done = self._epochs.get(stage, 0)
         if done:
             network.load_state_dict(self._under(f"{stage}/network/"))
             slots: dict[int, dict[str, Tensor]] = {}
             for name, value in self._under(f"{stage}/optimizer/").items():
-                number, slot = name.split("/")
-                slots.setdefault(int(number), {})[slot] = value
+                if name.startswith("constraint"):
+                    continue
+                place, slot = name.split("/")
+                slots.setdefault(int(place), {})[slot] = value
             if done < epochs:
                 optimizer.load_state_dict(optimizer.state_dict() | {"state": slots})
+                for number, constraint in enumerate(constraints):
+                    constraint.load_state_dict(_unflattened(self._under(f"{stage}/optimizer/constraint {number}/")))
         return done
 
     def _under(self, prefix: str) -> dict[str, Tensor]:
         return {name.removeprefix(prefix): value for name, value in self._tensors.items() if name.startswith(prefix)}
 
     def after(
-        self, stage: str, epoch: int, epochs: int, loss: float, network: nn.Module, optimizer: torch.optim.Optimizer
+        self,
+        stage: str,
+        epoch: int,
+        epochs: int,
+        loss: float,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        constraints: Sequence[Constraint],
     ) -> None:
         """Lay the state down, then tell of the epoch: whoever stops the fit there can go on from there."""
         if self._path is not None and self._writes:
@@ -90,6 +109,8 @@ class Progress:
                 self._tensors[f"{stage}/network/{name}"] = value.detach().cpu().clone()
             if epoch < epochs:
                 self._tensors |= _slots(gone, optimizer.state_dict()["state"])
+                for number, constraint in enumerate(constraints):
+                    self._tensors |= _flattened(f"{gone}constraint {number}/", constraint.state_dict())
             self._epochs[stage] = epoch
             told = {"normball": json.dumps({"fingerprint": self._fingerprint, "epochs": self._epochs})}
             fresh = self._path.with_name(self._path.name + ".new")
@@ -113,6 +134,22 @@ def _slots(prefix: str, state: Mapping[int, Mapping[str, Any]]) -> dict[str, Ten
     }
 
 
+def _flattened(prefix: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
+    tensors = {f"{prefix}steps": torch.tensor(state["steps"])}
+    for name, start in state["starts"].items():
+        tensors |= {f"{prefix}{name}/{slot}": torch.as_tensor(value).cpu().clone() for slot, value in start.items()}
+    return tensors
+
+
+def _unflattened(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    starts: dict[str, dict[str, Tensor]] = {}
+    for path, value in tensors.items():
+        name, _, slot = path.rpartition("/")
+        if name:
+            starts.setdefault(name, {})[slot] = value
+    return {"steps": int(tensors["steps"]), "starts": starts}
+
+
 def train(
     network: Autoencoder,
     optimizer: torch.optim.Optimizer,
@@ -124,16 +161,17 @@ def train(
     schooling: Schooling,
     stage: str,
     progress: Progress,
-    after_epoch: Callable[[], None] | None = None,
+    constraints: Sequence[Constraint] = (),
 ) -> None:
     """Minimise ``reconstruction_weight * SmoothL1 + CrossEntropy``, each sample by its weight.
 
-    Data that fit into one batch are taken in their order; others are shuffled anew in each epoch.
+    Data that fit into one batch are taken in their order; others are shuffled anew in each epoch. The constraints
+    follow the optimizer by themselves; they are named here so that a checkpoint holds their state.
     """
     count, ranks = len(y), schooling.ranks
     weight = weight * (count / weight.sum())
     network.train()
-    for epoch in range(progress.resume(stage, network, optimizer, epochs), epochs):
+    for epoch in range(progress.resume(stage, network, optimizer, constraints, epochs), epochs):
         order = torch.arange(count)
         if count > schooling.batch_size:
             order = order[torch.randperm(count, generator=generator(schooling.seed, 2, epoch))]
@@ -153,8 +191,6 @@ def train(
             ranks.add_up(parameter.grad for parameter in network.parameters())
             optimizer.step()
             total += float(loss.detach()) * len(index)
-        if after_epoch is not None:
-            after_epoch()
         total = float(ranks.total(np.array(total)))
-        progress.after(stage, epoch + 1, epochs, total / count, network, optimizer)
+        progress.after(stage, epoch + 1, epochs, total / count, network, optimizer, constraints)
     network.eval()

@@ -12,14 +12,17 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from normball.estimators import _checks, _persistence
 from normball.estimators._descents import Plan
 from normball.estimators._fitting import Fitted, Request, fit
 from normball.estimators._heads import Network
 from normball.estimators._ranks import ALONE, everyone
+from normball.estimators._rows import Rows
+from normball.estimators._stream import Stream
+from normball.estimators._tables import checked
 from normball.estimators._training import Progress, Schooling
 
 __all__ = ["SupervisedAutoencoder"]
@@ -51,8 +54,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     ----------
     n_features_to_select : int, float or "auto"
         A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
-        fewest that are not worse than the best by more than one standard error of the paired difference, nor by more
-        than one point. At most 512.
+        fewest whose held-out log-likelihood is not worse than the best by more than one standard error of the paired
+        difference, nor by more than 0.02. At most 512. The choice looks at no more than 20000 samples.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
@@ -60,10 +63,11 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     descent : {"refit", "double", "masked", "projected"}
         "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
         train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
-        same without rewinding. "projected": project after every epoch.
+        same without rewinding. "projected": project after every epoch, each time from the theta of the last.
     head : {"auto", "network", "linear", "gaussian"}
         What predicts, from the selected features: the latent vector of the network; logistic regression; one Gaussian
-        for each class. "auto" takes the best in the inner cross-validation.
+        for each class. "auto" takes the first of linear, gaussian, network that no later one clearly beats in the inner
+        cross-validation.
     hidden : int or tuple of int
         The hidden layers of the encoder; the decoder mirrors them.
     activation : {"silu", "relu"}
@@ -74,6 +78,10 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         Of Adam. By default 20 epochs, and no fewer than 60 steps; 0.01 for the small network of "refit", else 0.001.
     batch_size : int
         Data that fit into one batch are not shuffled.
+    constraints : mapping, optional
+        Balls of other layers, from patterns of `normball.nn.constrain`: ``{"encoder.2.weight": L1InfBall(0.5)}``. They
+        hold after every step of Adam, in every network but that which only ranks for "refit". The layers are
+        ``encoder.0, encoder.2, ...`` and ``decoder.0, decoder.2, ...``; the first is that of `norm`.
     standardize : bool
         Standardise the features, by the moments of the training data.
     class_weight : dict, "balanced" or None
@@ -90,7 +98,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     random_state : int, RandomState or None
         With an int, the same bits on every fit on the CPU.
     warm_start : bool
-        Begin the first descent from the first layer of the fit before: for data that come in chunks.
+        Begin the first descent from the first layer of the fit before. See `partial_fit` for data that come in chunks.
     callback : callable, optional
         Called after each epoch with a dict: stage, epoch, epochs, loss.
     checkpoint : path, optional
@@ -108,7 +116,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     feature_importances_ : ndarray
         Zero for features that are not selected; the others add up to 1.
     feature_path_ : dict of ndarray
-        What the inner cross-validation saw: n_features, head, accuracy, standard_error, theta, radius.
+        What the inner cross-validation saw: n_features, head, accuracy, standard_error, log_likelihood, theta, radius.
     radius_, theta_ : float
         Of the projection that leaves the selected features.
     head_ : str
@@ -153,6 +161,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         epochs: int | None = None,
         learning_rate: float | None = None,
         batch_size: int = 128,
+        constraints: Any = None,
         standardize: bool = True,
         class_weight: Any = None,
         cv: Any = None,
@@ -176,6 +185,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.batch_size = batch_size
+        self.constraints = constraints
         self.standardize = standardize
         self.class_weight = class_weight
         self.cv = cv
@@ -212,8 +222,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
 
         Parameters
         ----------
-        X : array_like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            A memory-mapped array is read batch by batch.
+        X : array_like, sparse matrix, DataFrame or table on a disk, of shape (n_samples, n_features)
+            A memory-mapped array, an HDF5 or Zarr dataset, and the ``X`` of a backed AnnData, dense or CSR, are read
+            batch by batch; only the selected columns are held in memory. `expand` holds them all.
         y : array_like of shape (n_samples,)
             The labels, numbers or strings.
         sample_weight : array_like of shape (n_samples,), optional
@@ -224,33 +235,85 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         SupervisedAutoencoder
             Itself.
         """
-        asked = self._asked()
-        _checks.options(asked)
-        device = _checks.device_of(asked.device)
-        _checks.mixed_labels(y)
+        asked, device = self._ready(y)
         ranks = everyone() if asked.distributed else ALONE
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=not asked.distributed
-        )
+        X, y = checked(self, X, y, finite=not asked.distributed)
         if asked.distributed:
             _checks.finite_rows(X, ranks)
         check_classification_targets(y)
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        count = _checks.count_of(asked.n_features_to_select, X.shape[1])
         self.classes_, codes = _checks.labels(y, sample_weight)
         if asked.class_weight is not None:
             balance = compute_class_weight(
                 asked.class_weight, classes=self.classes_, y=y, sample_weight=sample_weight
             )
             sample_weight = sample_weight * balance[codes]
-
+        self.__dict__.pop("_stream", None)
         seed = int(check_random_state(asked.random_state).randint(1 << 31))
-        start = getattr(self, "_layer", None) if asked.warm_start else None
-        hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else tuple(asked.hidden)
         fingerprint = "" if asked.checkpoint is None else _persistence.fingerprint(asked, seed, X, y)
         progress = Progress(asked.callback, asked.checkpoint, fingerprint, ranks)
-        plan = Plan(
-            hidden=tuple(int(size) for size in hidden),
+        plan = self._plan(asked, X, seed, device, progress)
+        start = getattr(self, "_layer", None) if asked.warm_start else None
+        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start)))
+        progress.finish()
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SupervisedAutoencoder:
+        """Go on learning from a chunk of the data: one pass over it, unless `epochs` says more.
+
+        The features are standardised by the moments of all the chunks so far, ranked by a network that has seen them
+        all, and those ranked best are what a second network learns from and predicts with. With "auto" the number of
+        features is chosen on the first chunk. `descent`, `cv` and `checkpoint` have no part in it. A fit before gives
+        the first ranking; all else begins anew.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; the labels need not all be there.
+        classes : array_like, optional
+            All the labels that will ever come; needed on the first call.
+
+        Returns
+        -------
+        SupervisedAutoencoder
+            Itself.
+        """
+        asked, device = self._ready(y)
+        _checks.streaming(asked)
+        X, y = checked(self, X, y, reset=not hasattr(self, "n_features_in_"))
+        check_classification_targets(y)
+        _check_partial_fit_first_call(self, classes)
+        codes = _checks.codes_of(y, self.classes_)
+        sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if asked.class_weight is not None:
+            sample_weight = sample_weight * [asked.class_weight.get(label, 1.0) for label in self.classes_[codes]]
+        if not sample_weight.any():
+            raise ValueError("sample_weight: expected a sample of weight > 0, by its class too, got none")
+        stream = getattr(self, "_stream", None)
+        seed = int(check_random_state(asked.random_state).randint(1 << 31)) if stream is None else stream.seed
+        plan = self._plan(asked, X, seed, device, Progress(asked.callback, None, ""))
+        start = getattr(self, "_layer", None) if asked.descent == "refit" else None
+        request = self._request(asked, start)
+        if stream is None:
+            stream = Stream(plan, X.shape[1])
+        self._take(stream.learn(X, codes, sample_weight, plan, request))
+        self._stream = stream
+        return self
+
+    def _ready(self, y: Any) -> tuple[Any, torch.device]:
+        """Check what does not depend on the data; return the parameters and the device."""
+        asked = self._asked()
+        _checks.options(asked)
+        device = _checks.device_of(asked.device)
+        _checks.mixed_labels(y)
+        return asked, device
+
+    def _plan(self, asked: Any, X: Any, seed: int, device: torch.device, progress: Progress) -> Plan:
+        sizes = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else asked.hidden
+        hidden = tuple(int(size) for size in sizes)
+        ranks = everyone() if asked.distributed else ALONE
+        return Plan(
+            hidden=hidden,
             classes=len(self.classes_),
             activation=asked.activation,
             norm=asked.norm,
@@ -261,14 +324,15 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             progress=progress,
             dtype=torch.float64 if X.shape[0] * X.shape[1] <= _SMALL else torch.float32,
             device=device,
+            constraints=_checks.constraints(asked.constraints, hidden),
         )
-        request = Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
-        self._take(fit(X, codes, sample_weight, plan, request))
-        progress.finish()
-        return self
+
+    def _request(self, asked: Any, start: npt.NDArray[Any] | None) -> Request:
+        count = _checks.count_of(asked.n_features_to_select, self.n_features_in_)
+        return Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
 
     def _take(self, fitted: Fitted) -> None:
-        self.network_ = fitted.network.cpu()
+        self.network_ = fitted.network.cpu()  # that of a stream is a copy
         self._head, self.head_ = fitted.head, fitted.head_name
         self._layer = fitted.layer
         self._mean, self._scale = fitted.mean, fitted.scale
@@ -297,10 +361,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _columns(self, X: Any) -> Floats:
         """Return the selected columns, standardised."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        part = X[:, self._chosen]
-        part = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
-        return np.asarray((part - self._mean[self._chosen]) / self._scale[self._chosen])
+        X = checked(self, X, reset=False)
+        rows = Rows(X, self._mean, self._scale, torch.float64, torch.device("cpu"))
+        return rows.columns(np.arange(X.shape[0]), self._chosen)
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
         """Return which features are selected, as a mask or as their numbers."""
@@ -344,7 +407,11 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return np.asarray(X * self._scale + self._mean)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle."""
+        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle.
+
+        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object; nor is what
+        `partial_fit` would go on from, which a pickle keeps.
+        """
         check_is_fitted(self)
         _persistence.save(self, path)
 

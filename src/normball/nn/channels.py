@@ -11,12 +11,15 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.fx.passes.shape_prop import ShapeProp
+
+from normball.nn.attention import Heads
 
 __all__ = ["CONVOLUTIONS", "NORMS", "Channels", "Use", "trace"]
 
@@ -68,6 +71,7 @@ class Channels:
     varies: set[int] = field(default_factory=set)  # slots that some tensor holds with more than one value
     mixed: dict[int, str] = field(default_factory=dict)  # slots that a LayerNorm reads
     linked: list[tuple[int, int]] = field(default_factory=list)  # slots that can only go together
+    follows: list[tuple[int, int]] = field(default_factory=list)  # slots that go if the other one goes
     pinned: dict[int, str] = field(default_factory=dict)  # slots that must stay, and why
     _parent: list[int] = field(default_factory=list)
 
@@ -100,12 +104,13 @@ class Channels:
         self.mixed = {self.root(s): name for s, name in self.mixed.items()}
         self.pinned = {self.root(s): reason for s, reason in self.pinned.items()}
         self.linked = [(self.root(a), self.root(b)) for a, b in self.linked]
+        self.follows = [(self.root(a), self.root(b)) for a, b in self.follows]
 
 
 def trace(model: nn.Module, example_inputs: tuple[Any, ...]) -> Channels:
     """Walk over the model."""
     try:
-        graph = fx.symbolic_trace(model)
+        graph = fx.GraphModule(model, _Tracer().trace(model))
     except Exception as error:
         raise TypeError(f"model: expected one that torch.fx can trace, got {type(model).__name__}: {error}") from error
     with torch.no_grad():
@@ -115,6 +120,11 @@ def trace(model: nn.Module, example_inputs: tuple[Any, ...]) -> Channels:
         walk.visit(node)
     walk.found.settle()
     return walk.found
+
+
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return isinstance(m, Heads) or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Walk:
@@ -135,7 +145,10 @@ class _Walk:
             self._pin(node, "it is an output of the model")
         self.values[node] = value
         if value is not None:
-            self.found.varies |= {s for s, c in zip(value.slots, value.always.tolist(), strict=True) if math.isnan(c)}
+            self._note(value)
+
+    def _note(self, value: Value) -> None:
+        self.found.varies |= {s for s, c in zip(value.slots, value.always.tolist(), strict=True) if math.isnan(c)}
 
     # Helpers
 
@@ -197,6 +210,19 @@ class _Walk:
             bias = torch.zeros(len(value.slots)) if module.bias is None else module.bias.detach().cpu()
             always = torch.where(quiet | (value.always == 0), bias.double(), math.nan)
             return self._same(name, Value(1, value.slots, always), value)
+        if isinstance(module, CONVOLUTIONS):
+            return self._grouped(name, module, self._of(source, 1))
+        if isinstance(module, nn.Embedding):
+            return self._embedding(node, name, module)
+        if isinstance(module, Heads):
+            return self._attention(node, name, module)
+        if isinstance(module, nn.TransformerEncoderLayer) and isinstance(module.self_attn, Heads):
+            return self._encoder_layer(name, module, self._of(source, -1))
+        if isinstance(module, nn.TransformerEncoder) and self._plain(module):
+            value = self._of(source, -1)
+            for number, each in enumerate(module.layers):
+                value = self._encoder_layer(f"{name}.layers.{number}", each, value)
+            return value if module.norm is None else self._layer_norm(f"{name}.norm", module.norm, value)  # type: ignore[arg-type]
         if isinstance(module, NORMS) and module.running_mean is not None and module.running_var is not None:
             value = self._of(source, 1)
             scale = (module.running_var + module.eps).rsqrt().detach().cpu().double()
@@ -256,6 +282,94 @@ class _Walk:
         self.found.linked += zip(value.slots, written.slots, strict=True)
         return written
 
+    def _grouped(self, name: str, module: Any, value: Value) -> Value:
+        """Walk over a convolution whose groups of channels have nothing to do with each other: a group goes whole."""
+        again = name in self.found.uses
+        written = self._layer(name, module, value, 1)
+        reads, writes = len(value.slots) // module.groups, len(written.slots) // module.groups
+        for group in range(module.groups):
+            mine = value.slots[group * reads : (group + 1) * reads]
+            mine = [*mine, *written.slots[group * writes : (group + 1) * writes]]
+            self.found.linked += pairwise(mine)
+        if again:
+            self._pin_value(value, f"{name} is used twice")
+        return written
+
+    def _embedding(self, node: fx.Node, name: str, module: nn.Embedding) -> Value:
+        self._pin(node, f"it is an index into {name}")
+        n, axis = module.embedding_dim, len(self._shape(node)) - 1
+        if module.max_norm is not None:
+            return self._fresh(n, axis, f"{name} shortens its rows to max_norm")
+        table = module.weight.detach().cpu().double()
+        always = torch.where((table == table[:1]).all(0), table[0], math.nan)
+        if (known := self.found.uses.get(name)) is None:
+            known = self.found.uses[name] = Use([], self.found.new(n), torch.zeros(0, dtype=torch.float64))
+        return Value(axis, known.writes, always)
+
+    def _attention(self, node: fx.Node, name: str, module: Heads) -> Value | None:
+        named = dict(zip(("query", "key", "value"), node.args, strict=False)) | dict(node.kwargs)
+        told = [user for user in node.users if user.target is not operator.getitem or user.args[1] != 0]
+        if any(user.users or user.target is not operator.getitem for user in told):
+            self._pin(node, f"the attention weights of {name} are read")
+            return None
+        return self._heads(name, module, [self._of(named[part], -1) for part in ("query", "key", "value")])
+
+    def _heads(self, name: str, module: Heads, values: list[Value]) -> Value:
+        axis = values[0].axis
+        if f"{name}.q" in self.found.uses:
+            for value in values:
+                self._pin_value(value, f"{name} is used twice")
+            return self._fresh(module.out.out_features, axis, f"{name} is used twice")
+        q, k, v = (
+            self._layer(f"{name}.{part}", getattr(module, part), value, axis)
+            for part, value in zip("qkv", values, strict=True)
+        )
+        # What a head says is a mean of its values: the same channels, and constant where these are. It goes whole; its
+        # queries and keys go with it, and by themselves never.
+        for first in range(0, len(v.slots), module.width):
+            self.found.linked += pairwise(v.slots[first : first + module.width])
+        self._note(v)
+        self.found.varies |= {*q.slots, *k.slots}
+        self.found.follows += [*zip(q.slots, v.slots, strict=True), *zip(k.slots, v.slots, strict=True)]
+        return self._layer(f"{name}.out", module.out, v, axis)
+
+    @staticmethod
+    def _plain(module: nn.TransformerEncoder) -> bool:
+        """Whether the layers and the norm of an encoder are those that torch makes."""
+        fits = all(isinstance(e, nn.TransformerEncoderLayer) and isinstance(e.self_attn, Heads) for e in module.layers)
+        return fits and (module.norm is None or isinstance(module.norm, nn.LayerNorm))
+
+    def _encoder_layer(self, name: str, module: nn.TransformerEncoderLayer, x: Value) -> Value:
+        def plus(y: Value) -> Value:
+            self.found.join(x.slots, y.slots)
+            total = Value(x.axis, x.slots, x.always + y.always)
+            self._note(total)
+            return total
+
+        def attend(y: Value) -> Value:
+            return self._heads(f"{name}.self_attn", module.self_attn, [y, y, y])  # type: ignore[arg-type]
+
+        def feed(y: Value) -> Value:
+            z = self._layer(f"{name}.linear1", module.linear1, y, y.axis)
+            self._note(z)
+            act = module.activation
+            if act in _ELEMENTWISE or isinstance(act, _ELEMENTWISE_MODULES):
+                z = Value(z.axis, z.slots, act(z.always.clone()))
+            else:
+                self._pin_value(z, f"it passes through the activation of {name}, which is not understood")
+            self._note(z)
+            return self._layer(f"{name}.linear2", module.linear2, z, y.axis)
+
+        def norm(which: str, y: Value) -> Value:
+            self._note(y)
+            return self._layer_norm(f"{name}.{which}", getattr(module, which), y)
+
+        if module.norm_first:
+            x = plus(attend(norm("norm1", x)))
+            return plus(feed(norm("norm2", x)))
+        x = norm("norm1", plus(attend(x)))
+        return norm("norm2", plus(feed(x)))
+
     def _flattened(self, source: Any) -> Value:
         value = self._of(source, 1)
         times = math.prod(self._shape(source)[2:])
@@ -268,6 +382,8 @@ class _Walk:
         target, args = node.target, node.args
         source = args[0] if args else None
         value = self.values.get(source) if isinstance(source, fx.Node) else None
+        if target is operator.getitem and value is not None and self._is_attention(source):
+            return value if args[1] == 0 else None
         if target in _ABOUT_SHAPES and not (target is operator.getitem and value is not None):
             return None
         if target in _ELEMENTWISE and value is not None:
@@ -288,6 +404,9 @@ class _Walk:
                 return value
         self._opaque(node)
         return None
+
+    def _is_attention(self, node: Any) -> bool:
+        return node.op == "call_module" and isinstance(self.graph.get_submodule(str(node.target)), Heads)
 
     def _flattens(self, node: fx.Node) -> bool:
         rest = node.args[1:]

@@ -13,10 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from normball.nn.attention import attentions, split
 from normball.nn.channels import CONVOLUTIONS, Channels, Use, trace
 from normball.nn.shrink import blank, shrunk
 
 __all__ = ["Compacted", "compact", "rebuild"]
+
+_PARTS = ("q", "k", "v", "out")  # of an attention that was taken apart
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,10 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
     """Remove zero input features, neurons and channels, through the layers that depend on them.
 
     A feature goes if nothing reads it, or if it always holds one value, which then moves into the biases of its
-    readers. Linear, Conv1d to 3d (ungrouped and depthwise), BatchNorm, LayerNorm, activations, pooling, flattening,
-    residual additions and concatenations are understood; what passes through anything else stays.
+    readers. Linear, Conv1d to 3d, BatchNorm, LayerNorm, Embedding, MultiheadAttention, TransformerEncoder, activations,
+    pooling, flattening, residual additions and concatenations are understood; what passes through anything else stays.
+    The groups of a convolution and the heads of an attention go whole. An attention that loses something becomes a
+    module of another kind; it gives no attention weights once a head is gone.
 
     Parameters
     ----------
@@ -99,14 +104,19 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
     """
     inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
     model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
-    large = copy.deepcopy(model).eval()
+    before = copy.deepcopy(model).eval()
+    large = copy.deepcopy(before)
+    split(large, attentions(large))
     channels = trace(large, inputs)
     gone, stays = _removable(large, channels)
 
     small = copy.deepcopy(model)
+    touched = {name for name, use in channels.uses.items() if not gone.isdisjoint([*use.reads, *use.writes])}
+    apart = [name for name in attentions(small) if not touched.isdisjoint(f"{name}.{part}" for part in _PARTS)]
+    split(small, apart)
     layers: dict[str, dict[str, Any]] = {}
     for name, use in channels.uses.items():
-        if not gone.isdisjoint(use.reads) or not gone.isdisjoint(use.writes):
+        if name in touched:
             module = large.get_submodule(name)
             place = next(module.parameters()).device
             reads, writes = (
@@ -115,14 +125,16 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
             )
             bias = getattr(module, "bias", None) is not None or _moves_into_bias(module, use, gone)
             layers[name] = {"in": len(reads), "out": len(writes), "bias": bias}
+            if isinstance(module, CONVOLUTIONS) and module.groups > 1:
+                layers[name]["groups"] = module.groups * len(reads) // len(use.reads)
             layer = shrunk(module, layers[name], reads, writes, use.always)
             _replace(small, name, layer.train(small.get_submodule(name).training))
     kept = {n: [i for i, s in enumerate(v.slots) if s not in gone] for n, v in channels.inputs.items()}
     axes = {n: v.axis for n, v in channels.inputs.items()}
-    record: dict[str, Any] = {"format": 1, "layers": layers, "inputs": kept, "axes": axes}
+    record: dict[str, Any] = {"format": 1, "layers": layers, "attentions": apart, "inputs": kept, "axes": axes}
     fewer = _select(inputs, kept, axes)
-    _check(large, inputs, small, fewer)
-    return Compacted(small, kept, axes, record, stays, _cost(large, inputs), _cost(small, fewer))
+    _check(before, inputs, small, fewer)
+    return Compacted(small, kept, axes, record, stays, _cost(before, inputs), _cost(small, fewer))
 
 
 def rebuild(model: nn.Module, record: dict[str, Any]) -> nn.Module:
@@ -142,6 +154,7 @@ def rebuild(model: nn.Module, record: dict[str, Any]) -> nn.Module:
     """
     if record.get("format") != 1:
         raise ValueError(f"record: expected one of format 1, got {record.get('format')!r}")
+    split(model, record.get("attentions", ()))
     for name, layer in record["layers"].items():
         _replace(model, name, blank(model.get_submodule(name), layer))
     return model
@@ -155,19 +168,22 @@ def _removable(model: nn.Module, channels: Channels) -> tuple[set[int], dict[str
     named: dict[int, str] = {}
     for name, use in channels.uses.items():
         module = model.get_submodule(name)
-        if not isinstance(module, (nn.Linear, *CONVOLUTIONS)) or getattr(module, "groups", 1) > 1:
+        silence = _silence(module)
+        if silence is None:
             continue
-        weight = (module.weight.detach()[..., None].flatten(2) != 0).sum(2).cpu()
-        for slot, silent, value in zip(use.reads, (weight.sum(0) == 0).tolist(), use.always.tolist(), strict=True):
+        groups = getattr(module, "groups", 1)
+        for slot, silent, value in zip(use.reads, silence[0], use.always.tolist(), strict=True):
             unread[slot] = unread.get(slot, True) and silent
-            foldable = silent or isinstance(module, nn.Linear) or value == 0 or not _pads(module)
+            foldable = silent or isinstance(module, nn.Linear) or (groups == 1 and (value == 0 or not _pads(module)))
             steady[slot] = steady.get(slot, True) and foldable
-            if not foldable:
+            if not foldable and groups > 1:
+                reasons.setdefault(slot, f"{name} reads it; its groups go only whole")
+            elif not foldable:
                 reasons.setdefault(slot, f"it is not zero at the border of {name}, which pads with zeros")
-        for slot, silent in zip(use.writes, (weight.sum(1) == 0).tolist(), strict=True):
+        for slot, silent in zip(use.writes, silence[1], strict=True):
             if silent:
                 named.setdefault(slot, f"an output of {name}")
-        for slot, silent in zip(use.reads, (weight.sum(0) == 0).tolist(), strict=True):
+        for slot, silent in zip(use.reads, silence[0], strict=True):
             if silent:
                 named.setdefault(slot, f"an input of {name}")
     slots = {s for use in channels.uses.values() for s in (*use.reads, *use.writes)}
@@ -184,18 +200,48 @@ def _removable(model: nn.Module, channels: Channels) -> tuple[set[int], dict[str
     while loose := {a: b for a, b in pairs if a in gone and b not in gone}:
         gone -= set(loose)
         for slot, partner in loose.items():
-            reasons.setdefault(slot, reasons.get(partner, "a LayerNorm gives it a value that varies"))
-    for use in channels.uses.values():  # a layer keeps one feature at least
-        for side in (use.reads, use.writes):
-            if side and gone.issuperset(side):
-                gone.discard(side[0])
-                reasons.setdefault(side[0], "a layer keeps one feature at least")
+            reasons.setdefault(slot, reasons.get(partner, f"it can only go with {named.get(partner, 'what is used')}"))
+    for slot, _ in channels.follows:
+        reasons.setdefault(slot, "queries and keys go only with their whole head")
+    _keep_one(channels, gone, reasons)
+    gone |= {slot for slot, leader in channels.follows if leader in gone}
     stays: dict[str, str] = {}
     for slot, name in named.items():
         if slot not in gone:
             reason = reasons.get(slot, "it is written and read elsewhere")
             stays.setdefault(name, reason)
     return gone, stays
+
+
+def _keep_one(channels: Channels, gone: set[int], reasons: dict[int, str]) -> None:
+    """Let every layer keep one feature at least, with all that can only go with it."""
+    near: dict[int, set[int]] = {}
+    for a, b in channels.linked:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    for use in channels.uses.values():
+        for side in (use.reads, use.writes):
+            if side and gone.issuperset(side):
+                kept = [side[0]]
+                while kept:
+                    slot = kept.pop()
+                    gone.discard(slot)
+                    reasons.setdefault(slot, "a layer keeps one feature at least")
+                    kept += [other for other in near.get(slot, ()) if other in gone]
+
+
+def _silence(module: nn.Module) -> tuple[list[bool], list[bool]] | None:
+    """Which inputs a layer never reads, and which outputs it never writes; None for layers without such weights."""
+    if isinstance(module, nn.Embedding):
+        return [], (module.weight == 0).all(0).tolist()
+    groups = getattr(module, "groups", 1)
+    if not isinstance(module, (nn.Linear, *CONVOLUTIONS)) or groups == getattr(module, "in_channels", 0) == len(
+        module.weight
+    ):
+        return None
+    used = (module.weight.detach()[..., None].flatten(2) != 0).any(2)
+    reads = used.view(groups, -1, used.shape[1]).any(1).flatten()
+    return (~reads).tolist(), (~used.any(1)).tolist()
 
 
 def _pads(module: Any) -> bool:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from normball._dispatch import is_sharded
-from normball._info import ProjectionInfo
+from normball._info import OperatorInfo, ProjectionInfo
 from normball.balls.l1inf import L1InfBall
 from normball.nn.patterns import Pattern, matched
 from normball.nn.radii import at_step
@@ -27,7 +27,7 @@ class Constraint:
     balls : dict
         The ball of each constrained parameter, by the parameter's name.
     infos : dict
-        The `ProjectionInfo` of the last projection of each; the next one starts from it.
+        What the last projection of each told; the next one onto an l1,inf ball starts from it.
     steps : int
         Steps of the optimizer seen so far.
     """
@@ -37,7 +37,7 @@ class Constraint:
     ) -> None:
         parameters = dict(model.named_parameters())
         self.balls = balls
-        self.infos: dict[str, ProjectionInfo] = {}
+        self.infos: dict[str, ProjectionInfo | OperatorInfo] = {}
         self.steps = 0
         self.every, self.warmup_steps = every, warmup_steps
         self._parameters = {name: parameters[name] for name in balls}
@@ -61,11 +61,13 @@ class Constraint:
         step = max(self.steps - self.warmup_steps - 1, 0)
         for name, parameter in self._parameters.items():
             ball = at_step(self.balls[name], step, parameter)
-            start = self.infos.get(name)
-            if start is not None and start.mu.device != parameter.device:
-                start = None  # the model was moved; a start only saves time
+            options: dict[str, Any] = {}
+            if isinstance(ball, L1InfBall):
+                start = self.infos.get(name)
+                moved = start is not None and start.mu.device != parameter.device
+                options["warm_start"] = None if moved else start  # a start only saves time
             try:
-                _, self.infos[name] = ball.project(parameter, out=parameter, warm_start=start, return_info=True)
+                _, self.infos[name] = ball.project(parameter, out=parameter, return_info=True, **options)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
 
@@ -75,7 +77,11 @@ class Constraint:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the step count and where the next projections start from."""
-        starts = {name: {"theta": info.theta, "mu": info.mu} for name, info in self.infos.items()}
+        starts = {
+            name: {"theta": info.theta, "mu": info.mu}
+            for name, info in self.infos.items()
+            if isinstance(info, ProjectionInfo)
+        }
         return {"steps": self.steps, "starts": starts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from torch import Tensor
 from normball._dispatch import backend_for, is_sharded
 from normball.balls.l1inf import L1InfBall
 
-__all__ = ["Cosine", "Cubic", "Linear", "NGroups", "Schedule", "at_step"]
+__all__ = ["Cosine", "Cubic", "Linear", "NGroups", "Rule", "Schedule", "at_step"]
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,16 @@ class Cubic(Schedule):
         return (1.0 - part) ** 3
 
 
+class Rule:
+    """A radius that follows from the array itself, computed anew at each projection."""
+
+    def radius(self, step: int, Y: Tensor, ball: Any) -> Tensor | float:
+        """Return the radius of the ball for `Y` at a step."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class NGroups:
+class NGroups(Rule):
     """The radius that leaves this many groups, a number or a schedule.
 
     A group survives the l1,inf projection if and only if its l1 norm exceeds theta. So the radius follows from theta
@@ -105,12 +113,14 @@ class NGroups:
 
     n: int | Schedule
 
-    def radius(self, step: int, Y: Tensor, axis: Any) -> Tensor | float:
+    def radius(self, step: int, Y: Tensor, ball: Any) -> Tensor | float:
         """Return the radius for `Y`; on its device, for nothing here waits for it."""
+        if not isinstance(ball, L1InfBall):
+            raise TypeError(f"radius: NGroups is for L1InfBall, got {type(ball).__name__}")
         n = self.n(step) if isinstance(self.n, Schedule) else self.n
         if is_sharded(Y):
-            return _radius_of_sharded(Y, max(round(n), 0), axis)
-        axes = sorted(a % Y.ndim for a in ((axis,) if isinstance(axis, int) else axis))
+            return _radius_of_sharded(Y, max(round(n), 0), ball.axis)
+        axes = sorted(a % Y.ndim for a in ((ball.axis,) if isinstance(ball.axis, int) else ball.axis))
         A = Y.detach().abs().double()
         A = A.movedim(axes, list(range(A.ndim - len(axes), A.ndim))).flatten(A.ndim - len(axes)).flatten(0, -2)
         n = max(round(n), 0)
@@ -141,8 +151,6 @@ def at_step(ball: Any, step: int, Y: Tensor) -> Any:
     radius = ball.radius
     if isinstance(radius, Schedule):
         return dataclasses.replace(ball, radius=radius(step))
-    if isinstance(radius, NGroups):
-        if not isinstance(ball, L1InfBall):
-            raise TypeError(f"radius: NGroups is for L1InfBall, got {type(ball).__name__}")
-        return dataclasses.replace(ball, radius=radius.radius(step, Y, ball.axis))
+    if isinstance(radius, Rule):
+        return dataclasses.replace(ball, radius=radius.radius(step, Y, ball))
     return ball

@@ -50,10 +50,14 @@ def blank(module: nn.Module, record: dict[str, Any]) -> nn.Module:
     if isinstance(module, nn.Linear):
         small = nn.Linear(record["in"], record["out"], bias=record["bias"], **place)
     elif isinstance(module, CONVOLUTIONS):
-        depthwise = module.groups > 1
         small = kind(
             record["in"], record["out"], module.kernel_size, module.stride, module.padding, module.dilation,
-            groups=record["out"] if depthwise else 1, bias=record["bias"], padding_mode=module.padding_mode, **place,
+            groups=record.get("groups", 1), bias=record["bias"], padding_mode=module.padding_mode, **place,
+        )  # fmt: skip
+    elif isinstance(module, nn.Embedding):
+        small = nn.Embedding(
+            module.num_embeddings, record["out"], module.padding_idx, scale_grad_by_freq=module.scale_grad_by_freq,
+            sparse=module.sparse, **place,
         )  # fmt: skip
     elif isinstance(module, NORMS):
         small = kind(record["out"], module.eps, module.momentum, module.affine, module.track_running_stats, **place)
@@ -76,13 +80,15 @@ def shrunk(module: nn.Module, record: dict[str, Any], reads: Tensor, writes: Ten
     state = module.state_dict()
     if isinstance(module, (nn.Linear, *CONVOLUTIONS)):
         weight = state["weight"]
-        depthwise = isinstance(module, CONVOLUTIONS) and module.groups > 1
+        grouped = isinstance(module, CONVOLUTIONS) and module.groups > 1
         if record["bias"]:
             bias = state.get("bias", weight.new_zeros(weight.shape[0]))
-            if not depthwise:
+            if not grouped:
                 bias = bias + read_of_the_rest(weight, reads, always)
             state["bias"] = bias[writes]
-        state["weight"] = weight[writes] if depthwise else weight[writes][:, reads]
+        state["weight"] = weight[writes] if grouped else weight[writes][:, reads]
+    elif isinstance(module, nn.Embedding):
+        state = {"weight": state["weight"][:, writes]}
     elif isinstance(module, nn.LayerNorm):
         gone = torch.ones(len(always), dtype=torch.bool)
         gone[reads.cpu()] = False

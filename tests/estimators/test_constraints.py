@@ -1,0 +1,84 @@
+"""Balls on other layers than the first, and the projected descent that starts from its last theta."""
+
+import numpy as np
+import pytest
+import torch
+
+from normball import L1InfBall, L12Ball
+from normball.estimators import SupervisedAutoencoder
+from normball.nn import Linear, NGroups
+
+from .test_autoencoder import StoppedError, data
+
+
+@pytest.mark.parametrize("descent", ["refit", "double", "masked", "projected", None])
+def test_balls_on_other_layers_hold(descent):
+    X, y = data()
+    balls = {"encoder.2.weight": L1InfBall(NGroups(7)), r"decoder\.2\..*ight": L12Ball(0.4, axis=1)}
+    options = {"norm": None} if descent is None else {"descent": descent}
+    sae = SupervisedAutoencoder(6, head="network", epochs=5, constraints=balls, random_state=0, **options).fit(X, y)
+    neurons = sae.network_.encoder[2].weight.detach()
+    assert int(neurons.any(0).sum()) == 7
+    assert balls[r"decoder\.2\..*ight"].contains(sae.network_.decoder[2].weight.detach())
+    free = SupervisedAutoencoder(6, head="network", epochs=5, random_state=0, **options).fit(X, y)
+    assert free.network_.encoder[2].weight.detach().any(0).all()
+
+
+def test_constraints_that_cannot_be():
+    X, y = data()
+    ball = L1InfBall(1.0)
+    for asked, error, match in [
+        ({"encoder.1.weight": ball}, ValueError, r"constraints: .*near names: .*encoder\.2\.weight"),
+        ({"encoder.0.weight": ball}, ValueError, "constraints: expected other weights than encoder"),
+        ({(torch.nn.Linear, "weight"): ball}, ValueError, "constraints: expected other weights"),
+        ({"encoder.2.weight": 0.3}, TypeError, r"constraints: expected a ball for encoder\.2\.weight, got 0\.3"),
+        ([ball], TypeError, "constraints: expected a mapping"),
+    ]:
+        with pytest.raises(error, match=match):
+            SupervisedAutoencoder(constraints=asked).fit(X, y)
+
+
+@pytest.mark.parametrize("after", [3, 8])
+def test_constraints_and_warm_starts_go_on_from_a_checkpoint(tmp_path, after):
+    X, y = data()
+    options = {
+        "descent": "projected", "head": "network", "batch_size": 64, "epochs": 6, "random_state": 3,
+        "constraints": {"encoder.2.weight": L1InfBall(Linear(3.0, 0.5, steps=12))},
+    }  # fmt: skip
+    whole = SupervisedAutoencoder(6, **options).fit(X, y)
+    seen = []
+
+    def stop(event):
+        seen.append(event)
+        if len(seen) == after:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        SupervisedAutoencoder(6, checkpoint=tmp_path / "file", callback=stop, **options).fit(X, y)
+    with pytest.raises(ValueError, match="checkpoint: expected one of the same parameters"):
+        SupervisedAutoencoder(6, checkpoint=tmp_path / "file", **options | {"constraints": None}).fit(X, y)
+    resumed = SupervisedAutoencoder(6, checkpoint=tmp_path / "file", **options).fit(X, y)
+    assert resumed.transform(X).tobytes() == whole.transform(X).tobytes()
+
+
+def test_the_projected_descent_starts_from_its_last_theta(monkeypatch):
+    from normball.nn.constrain import L1InfBall as Ball
+
+    starts = []
+    project = Ball.project
+
+    def watched(self, Y, **options):
+        starts.append(options.get("warm_start"))
+        X, info = project(self, Y, **options)
+        starts.append(info)
+        return X, info
+
+    X, y = data()
+    plain = SupervisedAutoencoder(6, descent="projected", head="network", epochs=4, random_state=0).fit(X, y)
+    monkeypatch.setattr(Ball, "project", watched)
+    sae = SupervisedAutoencoder(6, descent="projected", head="network", epochs=4, random_state=0).fit(X, y)
+    assert starts[0] is None
+    assert starts[2::2] == starts[1:-1:2]  # each from the one before
+    assert len(starts) == 8
+    np.testing.assert_array_equal(plain.transform(X), sae.transform(X))
+    assert sae.support_.sum() == 6
