@@ -30,7 +30,7 @@ def torchrun(ranks, module, *arguments):
 def test_the_contract(ranks):
     done = torchrun(ranks, "tests.distributed.contract")
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    assert done.stdout.count("passed") >= 6
+    assert done.stdout.count("passed") >= 5
 
 
 def test_a_killed_rank_ends_the_job_and_its_checkpoint_goes_on(tmp_path):
