@@ -92,12 +92,29 @@ struct FamilyKernels {
 };
 inline constexpr std::int64_t gather_limit = 256;
 
+// What the derivative of the projection needs. Caps of 0 are those of zero groups. v lies as the output does.
+template <class T>
+struct TangentKernels {
+    // Sum of v, with the signs of y, over the members that are clipped; adds their number to `count`.
+    double (*row_sums)(const T* y, const T* v, std::int64_t n, T cap, std::int64_t* count);
+    // The same for every group of a strip, added to sums and counts, which are padded.
+    void (*strip_sums)(const T* y, std::int64_t y_stride, const T* v, std::int64_t v_stride, std::int64_t n,
+                       std::int64_t width, const T* caps, double* sums, T* counts);
+    // x = move with the sign of y where y is clipped, 0 where the cap is 0, else v; also for one row of a strip, where `sparse`
+    // looks for runs of zero groups.
+    void (*row)(const T* y, const T* v, T* x, std::int64_t n, T cap, T move, bool stream);
+    void (*strip)(const T* y, const T* v, T* x, std::int64_t width, const T* caps, const T* moves, bool stream,
+                  bool sparse);
+};
+
 struct InstructionSet {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
     FamilyKernels<float> family_f32;
     FamilyKernels<double> family_f64;
+    TangentKernels<float> tangent_f32;
+    TangentKernels<double> tangent_f64;
 };
 
 // The best set that this machine has, or the one that the environment variable NORMBALL_ISA names; throws
@@ -121,6 +138,14 @@ const FamilyKernels<T>& family_kernels() {
         return instruction_set().family_f32;
     else
         return instruction_set().family_f64;
+}
+
+template <class T>
+const TangentKernels<T>& tangent_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().tangent_f32;
+    else
+        return instruction_set().tangent_f64;
 }
 
 }  // namespace normball
