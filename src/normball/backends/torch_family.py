@@ -17,7 +17,7 @@ from torch import Tensor
 
 from normball import _validate
 from normball._info import OperatorInfo
-from normball.backends import cpu, torch_checks
+from normball.backends import cpu, cuda, torch_checks
 from normball.backends.family import NORMS, OPERATORS, VECTORS
 from normball.backends.torch_rules import expand, others
 
@@ -181,7 +181,9 @@ def operate(
         )  # fmt: skip
         result, theta = Y - X, info.theta
     else:
-        result, theta = _formula(name, Y, C, members, batch, check_finite, weights)
+        result, theta = _by_kernels(name, Y, C, members, batch, weights) or _formula(
+            name, Y, C, members, batch, check_finite, weights
+        )
     if out is not None:
         with torch.no_grad():
             result = out.copy_(result)
@@ -189,6 +191,19 @@ def operate(
         return result
     mu = _aggregate(OPERATORS[name][1], result.detach().double(), members)
     return result, OperatorInfo(theta.detach(), mu, None)
+
+
+def _by_kernels(
+    name: str, Y: Tensor, C: Tensor, members: list[int], batch: list[int], weights: Any
+) -> tuple[Tensor, Tensor] | None:
+    """Return the result and theta by the kernels of the device, if there are any and no one wants a derivative."""
+    from normball.backends.torch_op import differentiated, traced
+
+    if Y.device.type == "cpu" or weights is not None or traced(Y) or differentiated(Y, C):
+        return None
+    X = torch.empty_like(Y, requires_grad=False)
+    theta = cuda.operate(name, Y.detach(), X, C.detach().to(Y.device), members, batch)
+    return None if theta is None else (X, theta)
 
 
 def _formula(
@@ -208,8 +223,7 @@ def _formula(
     sound = wide.abs().amax(rest, keepdim=True).isfinite() & (problem.C >= 0)
     X = torch.where(sound, X, torch.nan).to(Y.dtype)
     # Theta of each group where groups are problems of their own, else of each problem.
-    alone = name in ("project_linf1", "project_linf2")
-    return X, theta.amax(members if alone else rest)
+    return X, theta.amax(members if name in cuda.EACH_GROUP_ALONE else rest)
 
 
 def _host(

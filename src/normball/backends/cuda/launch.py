@@ -14,13 +14,16 @@ import triton.language as tl
 from torch import Tensor
 
 from normball.backends.cuda import l1inf, l1inf_tangent
+from normball.backends.cuda import write as writing
 
-__all__ = ["project_l1inf", "tangent_l1inf"]
+__all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
+MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
+FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
 STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
 
 
@@ -50,10 +53,12 @@ def _fits(groups: int, members: int, processors: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int) -> Plan | None:
+def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int, problems: int = 1) -> Plan | None:
     """Return how to cut a problem, or None where a group is too long for one block."""
     N = triton.next_power_of_2(members)
-    G = _fits(groups, members, processors)
+    # Many problems are solved side by side, if each fits one block.
+    G = _fits(groups, members, 1) if problems >= FEW_PROBLEMS else 0
+    G = G or _fits(groups, members, processors)
     resident = G > 0
     if not resident:
         # Neighbouring groups that lie side by side are read together: a sector of memory holds eight.
@@ -154,7 +159,7 @@ def _prepared(
 ) -> Prepared | None:
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    cut = plan(groups, members, strided, _processors(device), itemsize)
+    cut = plan(groups, members, strided, _processors(device), itemsize, problems)
     if cut is None:
         return None
     # Problems of one block each are independent blocks of one launch; larger ones follow one another.
@@ -192,6 +197,15 @@ def project_l1inf(
     """Project `Y`, which is (problem, group, member), into `X`; None where the kernels cannot."""
     problems, groups, members = Y.shape
     device = Y.device
+    if problems > MOST_PROBLEMS:
+        radii = radius.to(device).broadcast_to(problems)
+        parts = []
+        for i in range(0, problems, MOST_PROBLEMS):
+            some = slice(i, i + MOST_PROBLEMS)
+            old = None if start is None else (start[0][some], start[1][some])
+            parts.append(project_l1inf(Y[some], X[some], radii[some], old))
+        done = [part for part in parts if part is not None]
+        return (torch.cat([d[0] for d in done]), torch.cat([d[1] for d in done])) if len(done) == len(parts) else None
     by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
     ready = _prepared(
         (problems, groups, members), Y.stride(), X.stride(), device, Y.itemsize, start is not None, by_pointer
@@ -227,6 +241,38 @@ def project_l1inf(
     return mu, theta
 
 
+def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
+    """Project the rows of `values` onto l1 balls, into the contiguous `X`: each entry is a group of one member.
+
+    Returns theta of each row; None where a row does not fit the device, or where there are too many.
+    """
+    problems, n = values.shape
+    if problems > MOST_PROBLEMS:
+        return None
+    cut = plan(n, 1, True, _processors(values.device), values.itemsize, problems)
+    if cut is None or not cut.resident or (problems >= FEW_PROBLEMS and cut.programs > 1):
+        return None
+    cells, target = (T.as_strided((problems, n, 1), (n, 1, n)) for T in (values.contiguous(), X))
+    done = project_l1inf(cells, target, radii, None)
+    return None if done is None else done[1]
+
+
+_KINDS = {"scale": writing.SCALE, "clip": writing.CLIP, "shrink": writing.SHRINK}
+
+
+def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
+    """Write `X` from `Y`, which is (problem, group, member), and one number for each group."""
+    problems, groups, members = Y.shape
+    strided = Y.stride(1) < Y.stride(2)
+    N = min(32 if strided else 4096, triton.next_power_of_2(members))
+    G = min(4096 // N if not strided else 64, triton.next_power_of_2(groups))
+    launch: Any = writing.write[(triton.cdiv(groups, G), triton.cdiv(members, N), problems)]
+    launch(
+        Y, X, numbers.contiguous(), groups, members, *Y.stride(), *X.stride(),
+        KIND=_KINDS[kind], G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+    )  # fmt: skip
+
+
 def _packed(
     Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor] | None:
@@ -255,14 +301,15 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G),)]
     sizes = (groups, members, *Y.stride(), *V.stride())
     first(Y, V, mu, signed, counts, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
-    each = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
-    whole = each.sum()
-    mean = torch.where(whole > 0, (signed * each).sum() / whole.clamp(min=1e-300), 0.0)
+    by = torch.empty_like(signed)
+    mean = torch.empty((), dtype=torch.float64, device=Y.device)
+    between: Any = writing.moves[(1,)]
+    between(signed, counts, by, mean, groups, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
     G, N = (64, 32) if strided else (1, 4096)
     N = min(N, triton.next_power_of_2(members))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
-        Y, V, X, mu, (signed - mean) * each, theta, *sizes, *X.stride(),
+        Y, V, X, mu, by, theta, *sizes, *X.stride(),
         G=G, N=N, num_warps=8 if N * G > 2048 else 4,
     )  # fmt: skip
     return X, mean

@@ -1,0 +1,66 @@
+"""One pass that writes a result from one number for each group; and the one between the two of the derivative."""
+
+import triton
+import triton.language as tl
+
+from normball.backends.cuda.parts import rounded_down
+
+SCALE, CLIP, SHRINK = 0, 1, 2
+
+
+@triton.jit
+def write(
+    y, x, numbers, groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member,
+    KIND: tl.constexpr, G: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """Each entry scaled by its group's number, clipped to it, or shrunk towards zero by it, and rounded towards zero.
+
+    NaN fills its group. What would leave a group as it is copies its bits; what leaves nothing does not read it.
+    """
+    g = tl.program_id(0).to(tl.int64) * G + tl.arange(0, G)
+    i = tl.program_id(1).to(tl.int64) * N + tl.arange(0, N)
+    problem = tl.program_id(2).to(tl.int64)
+    there = (g < groups)[:, None] & (i < members)[None, :]
+    number = tl.load(numbers + problem * groups + g, mask=g < groups, other=0.0)[:, None]
+    if KIND == 2:
+        gone, same = number == float("inf"), number == 0.0
+    elif KIND == 1:
+        gone, same = number == 0.0, number == float("inf")
+    else:
+        gone, same = number == 0.0, number == 1.0
+    v = tl.load(y + problem * y_problem + g[:, None] * y_group + i[None, :] * y_member, mask=there & ~gone, other=0.0)
+    WIDE: tl.constexpr = tl.float64 if tl.float64 == v.dtype else tl.float32
+    wide = v.to(WIDE)
+    size = tl.abs(wide).to(tl.float64)
+    if KIND == 2:
+        size = tl.maximum(size - tl.where(gone, 0.0, number), 0.0)
+    elif KIND == 1:
+        size = tl.minimum(size, number)
+    else:
+        size = size * number
+    left = rounded_down(size, v.dtype).to(WIDE)
+    left = tl.where(same, wide, tl.where(wide < 0, -left, left))
+    left = tl.where(number != number, float("nan"), left).to(v.dtype)  # noqa: PLR0124
+    tl.store(x + problem * x_problem + g[:, None] * x_group + i[None, :] * x_member, left, mask=there)
+
+
+@triton.jit
+def moves(signed, counts, by, mean_out, groups, BLOCK: tl.constexpr):
+    """How the caps move, from the sums of the groups: one block does all of them, and theta with them."""
+    total = tl.zeros([BLOCK], tl.float64)
+    weight = tl.zeros([BLOCK], tl.float64)
+    for start in range(0, groups, BLOCK):
+        g = start + tl.arange(0, BLOCK)
+        k = tl.load(counts + g, mask=g < groups, other=0)
+        each = tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
+        total += tl.load(signed + g, mask=g < groups, other=0.0) * each
+        weight += each
+    whole = tl.sum(weight)
+    mean = tl.where(whole > 0, tl.sum(total) / tl.maximum(whole, 1e-300), 0.0)
+    for start in range(0, groups, BLOCK):
+        g = start + tl.arange(0, BLOCK)
+        k = tl.load(counts + g, mask=g < groups, other=0)
+        a = tl.load(signed + g, mask=g < groups, other=0.0)
+        move = tl.where(k > 0, (a - mean) / tl.maximum(k, 1).to(tl.float64), 0.0)
+        tl.store(by + g, move, mask=g < groups)
+    tl.store(mean_out, mean)
