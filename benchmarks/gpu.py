@@ -165,11 +165,12 @@ def measure_family(name: str, shape: tuple[int, ...], axis: int | None) -> dict[
     truth = function(Y.double().cpu().numpy(), radius, **options)
     error = float((function(Y, radius, **options).double().cpu() - torch.from_numpy(truth)).abs().max())
     out = torch.empty_like(Y)
+    there = torch.tensor(radius, dtype=torch.float64, device="cuda")
     wide = Y.clone().requires_grad_()  # differentiable: by torch operations, as one would write it with torch.sort
     return {
         "operator": name, "shape": list(shape), "axis": axis, "error": error / float(Y.abs().max()),
         "copy": replay(lambda: out.copy_(Y)), "ours": replay(lambda: function(Y, radius, **options)),
-        "sort": replay(lambda: function(wide, radius, **options), 5),
+        "sort": replay(lambda: function(wide, there, **options), 5),
     }  # fmt: skip
 
 

@@ -202,8 +202,15 @@ def _by_kernels(
     if Y.device.type == "cpu" or weights is not None or traced(Y) or differentiated(Y, C):
         return None
     X = torch.empty_like(Y, requires_grad=False)
-    theta = cuda.operate(name, Y.detach(), X, C.detach().to(Y.device), members, batch)
+    theta = cuda.operate(name, Y.detach(), X, _on_device(C.detach(), Y), members, batch)
     return None if theta is None else (X, theta)
+
+
+def _on_device(C: Tensor, Y: Tensor) -> Tensor:
+    """Return the radius where `Y` is; a number is filled in there, which a CUDA graph can record, unlike a copy."""
+    if C.device == Y.device or C.numel() != 1:
+        return C.to(Y.device)
+    return torch.full(C.shape, float(C), dtype=C.dtype, device=Y.device)
 
 
 def _formula(

@@ -293,23 +293,26 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
     groups, members = Y.shape
     X = torch.empty_like(V)
-    signed = torch.empty(groups, dtype=torch.float64, device=Y.device)
-    counts = torch.empty(groups, dtype=torch.int32, device=Y.device)
     strided = Y.stride(0) < Y.stride(1)
     G, N = (32, 64) if strided else (1, 2048)
     N = min(N, triton.next_power_of_2(members))
-    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G),)]
-    sizes = (groups, members, *Y.stride(), *V.stride())
-    first(Y, V, mu, signed, counts, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
-    by = torch.empty_like(signed)
+    # Enough blocks to fill the device, where a block takes many groups.
+    parts = min(triton.cdiv(members, N), max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
+    part = triton.cdiv(members, parts)
+    signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
+    counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
+    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
+    sizes = (*Y.stride(), *V.stride())
+    first(Y, V, mu, signed, counts, groups, members, part, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
+    by = torch.empty(groups, dtype=torch.float64, device=Y.device)
     mean = torch.empty((), dtype=torch.float64, device=Y.device)
-    between: Any = writing.moves[(1,)]
-    between(signed, counts, by, mean, groups, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
+    between: Any = l1inf_tangent.moves[(1,)]
+    between(signed, counts, by, mean, groups, parts, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
     G, N = (64, 32) if strided else (1, 4096)
     N = min(N, triton.next_power_of_2(members))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
-        Y, V, X, mu, by, theta, *sizes, *X.stride(),
+        Y, V, X, mu, by, theta, groups, members, *sizes, *X.stride(),
         G=G, N=N, num_warps=8 if N * G > 2048 else 4,
     )  # fmt: skip
     return X, mean

@@ -1,4 +1,4 @@
-"""One pass that writes a result from one number for each group; and the one between the two of the derivative."""
+"""One pass that writes a result from one number for each group."""
 
 import triton
 import triton.language as tl
@@ -42,25 +42,3 @@ def write(
     left = tl.where(same, wide, tl.where(wide < 0, -left, left))
     left = tl.where(number != number, float("nan"), left).to(v.dtype)  # noqa: PLR0124
     tl.store(x + problem * x_problem + g[:, None] * x_group + i[None, :] * x_member, left, mask=there)
-
-
-@triton.jit
-def moves(signed, counts, by, mean_out, groups, BLOCK: tl.constexpr):
-    """How the caps move, from the sums of the groups: one block does all of them, and theta with them."""
-    total = tl.zeros([BLOCK], tl.float64)
-    weight = tl.zeros([BLOCK], tl.float64)
-    for start in range(0, groups, BLOCK):
-        g = start + tl.arange(0, BLOCK)
-        k = tl.load(counts + g, mask=g < groups, other=0)
-        each = tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
-        total += tl.load(signed + g, mask=g < groups, other=0.0) * each
-        weight += each
-    whole = tl.sum(weight)
-    mean = tl.where(whole > 0, tl.sum(total) / tl.maximum(whole, 1e-300), 0.0)
-    for start in range(0, groups, BLOCK):
-        g = start + tl.arange(0, BLOCK)
-        k = tl.load(counts + g, mask=g < groups, other=0)
-        a = tl.load(signed + g, mask=g < groups, other=0.0)
-        move = tl.where(k > 0, (a - mean) / tl.maximum(k, 1).to(tl.float64), 0.0)
-        tl.store(by + g, move, mask=g < groups)
-    tl.store(mean_out, mean)
