@@ -108,3 +108,22 @@ def test_points_inside_keep_their_bits_and_nonsense_shows(name):
         Z[2, 2] = bad
         cuda.operate(name, Z.to(DEVICE), X, torch.tensor(radius, device=DEVICE, dtype=torch.float64), members, [])
         assert X[2, 2].isnan(), (bad, radius)
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="too much for the interpreter")
+@pytest.mark.parametrize("name", [*VECTORS, *GROUPS])
+def test_large(name):
+    Y = values("normal", 1500, 3000).float()
+    for members, part in (([0], 0.01), ([0], 0.2), ([1], 0.05)):
+        if name in VECTORS:
+            compare(name, Y, part * float(Y.abs().sum()) / 50, [0, 1], [], (name, part))
+        else:
+            compare(name, Y, part * float(Y.abs().amax(members).sum()), members, [], (name, members, part))
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="the interpreter has one thread")
+def test_many_problems_side_by_side():
+    Y = torch.from_numpy(np.random.default_rng(1).normal(size=(300, 60, 70))).float()
+    expected = normball.project_l1inf(Y, 4.0, axis=1, batch_axis=0)
+    for _ in range(20):
+        torch.testing.assert_close(normball.project_l1inf(Y.cuda(), 4.0, axis=1, batch_axis=0).cpu(), expected)

@@ -208,7 +208,7 @@ def _by_kernels(
 
 def _on_device(C: Tensor, Y: Tensor) -> Tensor:
     """Return the radius where `Y` is; a number is filled in there, which a CUDA graph can record, unlike a copy."""
-    if C.device == Y.device or C.numel() != 1:
+    if C.device == Y.device or C.numel() != 1 or C.requires_grad:
         return C.to(Y.device)
     return torch.full(C.shape, float(C), dtype=C.dtype, device=Y.device)
 
@@ -220,12 +220,16 @@ def _formula(
         return Y.clone(), Y.new_zeros([Y.shape[a] for a in batch], dtype=torch.float64)
     rest = others(Y.ndim, batch)
     # No look at the values where it would make the host wait, or where there are none.
-    watched = Y.device.type == "cpu" and type(Y) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
-    if check_finite and watched and not torch._C._are_functorch_transforms_active() and not Y.isfinite().all():
+    watched = (
+        type(Y) in (Tensor, torch.nn.Parameter)
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+    )
+    if check_finite and watched and Y.device.type == "cpu" and not Y.isfinite().all():
         _validate.not_finite(Y.detach().double().numpy())
     heavy = None if weights is None else torch.as_tensor(weights, dtype=torch.float64, device=Y.device)
     wide = Y.double()
-    problem = Problem(wide, members, batch, C.to(Y.device), heavy)
+    problem = Problem(wide, members, batch, _on_device(C, Y) if watched else C.to(Y.device), heavy)
     X, theta = FORMULAS[name](problem)
     sound = wide.abs().amax(rest, keepdim=True).isfinite() & (problem.C >= 0)
     X = torch.where(sound, X, torch.nan).to(Y.dtype)

@@ -1,7 +1,6 @@
-"""The rest of the family on a GPU: one pass that adds up, theta by the l1,inf kernel, one pass that writes.
+"""The rest of the family on a GPU: one pass that adds up, theta, one pass that writes.
 
-The l1 ball is the l1,inf ball of groups of one member, so the same kernel finds every threshold here, and the host is
-never asked. What does not fit the device all at once is left to the torch operations.
+The host is never asked. What does not fit the device all at once is left to the torch operations.
 """
 
 from __future__ import annotations
@@ -31,8 +30,9 @@ def _sound(values: Tensor, C: Tensor) -> Tensor:
 
 
 def _lengths(Y: Tensor, order: float) -> Tensor:
-    lengths: Tensor = torch.linalg.vector_norm(Y, order, dim=2, dtype=torch.float64)
-    return lengths
+    exact = None if order == torch.inf else torch.float64  # a maximum needs no room for rounding
+    lengths: Tensor = torch.linalg.vector_norm(Y, order, dim=2, dtype=exact)
+    return lengths.double()
 
 
 def _scale(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor, lengths: Tensor, left: Tensor) -> None:

@@ -22,7 +22,7 @@ def _whole(signed, counts, start, groups, parts, BLOCK: tl.constexpr):
 
 @triton.jit
 def sums(
-    y, v, mu, signed, counts, groups, members, part, y_group, y_member, v_group, v_member,
+    y, v, mu, signed, counts, groups, members, length, y_group, y_member, v_group, v_member,
     G: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """For each group, over its clipped members: the sum of the tangent with the members' signs, and their number.
@@ -36,8 +36,8 @@ def sums(
     a = tl.zeros([G], tl.float64)
     k = tl.zeros([G], tl.int32)
     far = g.to(tl.int64)[:, None]
-    first = tl.program_id(1) * part
-    last = tl.minimum(first + part, members)
+    first = tl.program_id(1) * length
+    last = tl.minimum(first + length, members)
     for start in range(first, last, N):
         i = start + tl.arange(0, N)
         there = alive & (i < last)[None, :]

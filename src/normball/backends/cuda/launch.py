@@ -23,6 +23,7 @@ ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold b
 LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
+ROW_BYTES = 1 << 17  # of a row that one block projects by itself
 FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
 STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
 
@@ -242,15 +243,22 @@ def project_l1inf(
 
 
 def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
-    """Project the rows of `values` onto l1 balls, into the contiguous `X`: each entry is a group of one member.
+    """Project the rows of `values` onto l1 balls, into the contiguous `X`; return theta of each.
 
-    Returns theta of each row; None where a row does not fit the device, or where there are too many.
+    A row that fits one block has one. A few longer ones take the l1,inf kernel, in which each entry is a group of one
+    member; None for those that do not fit the device.
     """
     problems, n = values.shape
-    if problems > MOST_PROBLEMS:
-        return None
+    if n * values.itemsize <= ROW_BYTES:
+        theta = torch.empty(problems, dtype=torch.float64, device=values.device)
+        N = triton.next_power_of_2(n)
+        launch: Any = writing.rows[(problems,)]
+        launch(
+            values, X, radii.contiguous(), theta, n, *values.stride(), N=N, num_warps=max(1, min(16, N // 512))
+        )
+        return theta
     cut = plan(n, 1, True, _processors(values.device), values.itemsize, problems)
-    if cut is None or not cut.resident or (problems >= FEW_PROBLEMS and cut.programs > 1):
+    if problems >= FEW_PROBLEMS or cut is None or not cut.resident:
         return None
     cells, target = (T.as_strided((problems, n, 1), (n, 1, n)) for T in (values.contiguous(), X))
     done = project_l1inf(cells, target, radii, None)
