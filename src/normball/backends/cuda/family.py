@@ -29,38 +29,42 @@ def _sound(values: Tensor, C: Tensor) -> Tensor:
     return (values.sum(1) < torch.inf) & (C >= 0)
 
 
-def _lengths(Y: Tensor, order: float) -> Tensor:
-    exact = None if order == torch.inf else torch.float64  # a maximum needs no room for rounding
-    lengths: Tensor = torch.linalg.vector_norm(Y, order, dim=2, dtype=exact)
-    return lengths.double()
+def _peaks(Y: Tensor) -> Tensor:
+    peaks: Tensor = torch.linalg.vector_norm(Y, torch.inf, dim=2)
+    return peaks.double()
+
+
+def _lengths(kernels: ModuleType, Y: Tensor) -> Tensor:
+    squares: Tensor = kernels.totals(Y, square=True)
+    return squares.sqrt()
 
 
 def _scale(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor, lengths: Tensor, left: Tensor) -> None:
     """Shorten every group to the length that is left of it."""
-    share = torch.where(left < lengths, left / torch.where(lengths > 0, lengths, 1.0), 1.0)
+    share = torch.where(left < lengths, left / lengths, 1.0)
     kernels.write("scale", Y, X, torch.where(_sound(lengths, C)[:, None], share, torch.nan))
 
 
 def _project_l2(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor:
-    lengths = _lengths(Y, 2)
+    lengths = _lengths(kernels, Y)
     _scale(kernels, Y, X, C, lengths, torch.minimum(lengths, C[:, None]))
     return (lengths - C[:, None]).clamp(min=0.0)
 
 
 def _prox_l12(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor:
-    lengths = _lengths(Y, 2)
+    lengths = _lengths(kernels, Y)
     _scale(kernels, Y, X, C, lengths, (lengths - C[:, None]).clamp(min=0.0))
     return C
 
 
 def _prox_l1(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor:
-    sound = _sound(_lengths(Y, torch.inf), C)
+    sound = _sound(_peaks(Y), C)
     kernels.write("shrink", Y, X, torch.where(sound, C, torch.nan)[:, None].expand(Y.shape[:2]).contiguous())
     return C
 
 
 def _project_l12(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor | None:
-    lengths = _lengths(Y, 2)
+    lengths = _lengths(kernels, Y)
     left = torch.empty_like(lengths)
     theta: Tensor | None = kernels.project_l1(lengths, left, C)
     if theta is not None:
@@ -69,7 +73,7 @@ def _project_l12(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor
 
 
 def _bilevel_l1inf(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor | None:
-    peaks = _lengths(Y, torch.inf)
+    peaks = _peaks(Y)
     left = torch.empty_like(peaks)
     theta: Tensor | None = kernels.project_l1(peaks, left, C)
     if theta is not None:
@@ -115,7 +119,7 @@ def _project_simplex(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Te
 
 
 def _bilevel_l11(kernels: ModuleType, Y: Tensor, X: Tensor, C: Tensor) -> Tensor | None:
-    sums = _lengths(Y, 1)
+    sums = kernels.totals(Y, square=False)
     left = torch.empty_like(sums)
     theta: Tensor | None = kernels.project_l1(sums, left, C)
     if theta is None or _each(kernels, Y, X, torch.where(theta[:, None] == 0, torch.inf, left)) is None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from normball.backends.cuda import l1inf, l1inf_tangent
 from normball.backends.cuda import write as writing
 
-__all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "write"]
+__all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
@@ -24,6 +24,7 @@ LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
 ROW_BYTES = 1 << 17  # of a row that one block projects by itself
+LONG_ROWS = 64  # that follow one another, each a launch
 FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
 STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
 
@@ -245,24 +246,44 @@ def project_l1inf(
 def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
     """Project the rows of `values` onto l1 balls, into the contiguous `X`; return theta of each.
 
-    A row that fits one block has one. A few longer ones take the l1,inf kernel, in which each entry is a group of one
-    member; None for those that do not fit the device.
+    A row that fits one block has one, a longer one has them all; None for many long ones.
     """
     problems, n = values.shape
+    device = values.device
+    theta = torch.empty(problems, dtype=torch.float64, device=device)
     if n * values.itemsize <= ROW_BYTES:
-        theta = torch.empty(problems, dtype=torch.float64, device=values.device)
         N = triton.next_power_of_2(n)
-        launch: Any = writing.rows[(problems,)]
-        launch(
-            values, X, radii.contiguous(), theta, n, *values.stride(), N=N, num_warps=max(1, min(16, N // 512))
-        )
+        short: Any = writing.rows[(problems,)]
+        short(values, X, radii.contiguous(), theta, n, *values.stride(), N=N, num_warps=max(1, min(16, N // 512)))
         return theta
-    cut = plan(n, 1, True, _processors(values.device), values.itemsize, problems)
-    if problems >= FEW_PROBLEMS or cut is None or not cut.resident:
+    if problems > LONG_ROWS or values.itemsize < 4:
         return None
-    cells, target = (T.as_strided((problems, n, 1), (n, 1, n)) for T in (values.contiguous(), X))
-    done = project_l1inf(cells, target, radii, None)
-    return None if done is None else done[1]
+    tiles = triton.cdiv(n, STREAMED)
+    programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
+    SLOTS = max(2, triton.next_power_of_2(programs))
+    slots = torch.empty(8 * SLOTS, dtype=torch.float64, device=device)
+    options: dict[str, Any] = {"N": STREAMED, "SLOTS": SLOTS, "num_warps": 8}
+    if not INTERPRETED:
+        options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
+    launch: Any = writing.long[(programs,)]
+    for i, row in enumerate(values.contiguous()):
+        launch(row, X[i], radii[i:], theta[i:], slots, _counter(device), n, tiles, programs, **options)
+    return theta
+
+
+def totals(Y: Tensor, square: bool) -> Tensor:
+    """Return the sums of the magnitudes of `Y`, (problem, group, member), or of their squares, in double precision."""
+    problems, groups, members = Y.shape
+    strided = Y.stride(1) < Y.stride(2)
+    N = min(32 if strided else 2048, triton.next_power_of_2(members))
+    G = min(64 if strided else 2048 // N, triton.next_power_of_2(groups))
+    blocks = triton.cdiv(groups, G) * problems
+    parts = min(triton.cdiv(members, N), triton.cdiv(8 * _processors(Y.device), blocks))
+    length = triton.cdiv(members, parts)
+    sums = torch.empty((parts, problems, groups), dtype=torch.float64, device=Y.device)
+    launch: Any = writing.totals[(triton.cdiv(groups, G), parts, problems)]
+    launch(Y, sums, groups, members, length, *Y.stride(), SQUARE=square, G=G, N=N, num_warps=4)
+    return sums.sum(0) if parts > 1 else sums[0]
 
 
 _KINDS = {"scale": writing.SCALE, "clip": writing.CLIP, "shrink": writing.SHRINK}

@@ -1,11 +1,85 @@
-"""Rows projected onto l1 balls of their own, and one pass that writes a result from one number for each group."""
+"""What the family needs: sums of groups, projections onto l1 balls, and the write from one number for each group."""
 
 import triton
 import triton.language as tl
 
-from normball.backends.cuda.parts import rounded_down
+from normball.backends.cuda.parts import leave, meet, rounded_down
 
 SCALE, CLIP, SHRINK = 0, 1, 2
+
+
+@triton.jit
+def totals(
+    y, sums, groups, members, length, y_problem, y_group, y_member,
+    SQUARE: tl.constexpr, G: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """Sum of the magnitudes of each group, or of their squares, in double precision.
+
+    The second axis of the grid counts parts of the members, each with sums of its own; the third, problems.
+    """
+    g = tl.program_id(0).to(tl.int64) * G + tl.arange(0, G)
+    first = tl.program_id(1) * length
+    last = tl.minimum(first + length, members)
+    problem = tl.program_id(2).to(tl.int64)
+    at = y + problem * y_problem + g[:, None] * y_group
+    total = tl.zeros([G, N], tl.float64)
+    for start in range(first, last, N):
+        i = (start + tl.arange(0, N))[None, :]
+        v = tl.load(at + i.to(tl.int64) * y_member, mask=(g < groups)[:, None] & (i < last), other=0.0)
+        WIDE: tl.constexpr = tl.float64 if tl.float64 == v.dtype else tl.float32
+        size = tl.abs(v.to(WIDE)).to(tl.float64)
+        total += size * size if SQUARE else size
+    row = tl.program_id(1).to(tl.int64) * tl.num_programs(2) + problem
+    tl.store(sums + row * groups + g, tl.sum(total, 1), mask=g < groups)
+
+
+@triton.jit(do_not_specialize=["tiles", "programs"])
+def long(y, x, radius, theta_out, slots, counter, n, tiles, programs, N: tl.constexpr, SLOTS: tl.constexpr):
+    """One long vector projected onto the l1 ball by all the blocks together, which read it again in each round.
+
+    As in `rows`, theta rises from the line of all entries until no entry changes sides.
+    """
+    me = tl.program_id(0)
+    lanes = tl.arange(0, N)
+    C = tl.load(radius)
+    sums = tl.zeros([N], tl.float64)
+    for tile in range(me, tiles, programs):
+        i = tile.to(tl.int64) * N + lanes
+        sums += tl.abs(tl.load(y + i, mask=i < n, other=0.0)).to(tl.float64)
+    total, _, _, _ = meet(slots, counter, 0, programs, tl.sum(sums), 0.0, 0.0, 0.0, SLOTS)
+    meeting = 1
+    bad = ~((total < float("inf")) & (C >= 0))
+    inside = total <= C
+    theta = tl.maximum((total - C) / n, 0.0)
+    before = total * 0.0 - 1.0
+    searching = (~bad & ~inside).to(tl.int32)
+    while searching > 0:
+        sums = tl.zeros([N], tl.float64)
+        counts = tl.zeros([N], tl.int32)
+        for tile in range(me, tiles, programs):
+            i = tile.to(tl.int64) * N + lanes
+            size = tl.abs(tl.load(y + i, mask=i < n, other=0.0)).to(tl.float64)
+            above = size > theta
+            sums += tl.where(above, size, 0.0)
+            counts += above.to(tl.int32)
+        mass, count, _, _ = meet(
+            slots, counter, meeting, programs, tl.sum(sums), tl.sum(counts).to(tl.float64), 0.0, 0.0, SLOTS
+        )
+        meeting += 1
+        ahead = (mass - C) / tl.maximum(count, 1.0)
+        theta = tl.where(count > 0, tl.maximum(ahead, theta), theta)
+        searching = ((count != before) & (count > 0)).to(tl.int32)
+        before = count
+    for tile in range(me, tiles, programs):
+        i = tile.to(tl.int64) * N + lanes
+        v = tl.load(y + i, mask=i < n, other=0.0)
+        left = rounded_down(tl.maximum(tl.abs(v).to(tl.float64) - theta, 0.0), v.dtype)
+        left = tl.where(inside, v, tl.where(v < 0, -left, left))
+        tl.store(x + i, tl.where(bad, float("nan"), left).to(v.dtype), mask=i < n)
+    if me == 0:
+        theta = tl.where(inside, 0.0, theta)
+        tl.store(theta_out, tl.where(bad, float("nan"), theta))
+    leave(counter, programs)
 
 
 @triton.jit
