@@ -10,15 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "apply.hpp"
 #include "dispatch.hpp"
 #include "family/aggregate.hpp"
 #include "family/thresholds.hpp"
 #include "family/weighted.hpp"
-#include "family/write.hpp"
 #include "l1inf/project.hpp"
 #include "l1inf/tangent.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace nb = nanobind;
 using namespace normball;
@@ -253,7 +252,7 @@ nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t 
     return nb::make_tuple(result.finite, result.reads);
 }
 
-// Writes x from y and one number for each group: see family/write.hpp.
+// Writes x from y and one number for each group: see write.hpp.
 void write_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int kind, bool tiny, int threads,
                   nb::handle parameters) {
     const Buffer in(y, false), out(x, true), given(parameters, false);

@@ -81,11 +81,11 @@ struct FamilyKernels {
     // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
     std::int64_t (*row_window[2])(const T* y, std::int64_t n, T lo, T hi, T* found, double* excess, std::int64_t* above,
                                   double* total);
-    // x = y shrunk towards zero by p, shifted down by p but not below zero, scaled by p or clipped to p: where
-    // p = high + low, of which low is what T cannot hold.
-    void (*row_map[4])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
+    // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
+    // which low is what T cannot hold.
+    void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
     // The same for one row of members, with a parameter for each group.
-    void (*strip_map[4])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
     // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);

@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "apply.hpp"
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace normball {
 
@@ -120,7 +120,7 @@ private:
     }
 
     void write_strips(bool stream) {
-        // As in apply_strips: looking for zero groups pays where most registers hold nothing else.
+        // As in write_strips: looking for zero groups pays where most registers hold nothing else.
         const std::int64_t m = view_.groups(), alive = m - std::count(caps_.begin(), caps_.end(), T(0));
         const bool sparse = alive * 4 * kernels<T>().lanes < m;
         each_block([&](std::int64_t g, Offset at, std::int64_t width) {
