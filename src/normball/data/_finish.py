@@ -28,7 +28,7 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
     _in_range(raw, name)
     for mark in extra_missing:
         with contextlib.suppress(ValueError):
-            raw.X[raw.X == np.float32(mark)] = np.nan
+            raw.X[np.float32(mark) == raw.X] = np.nan
     ids = raw.ids if raw.ids is not None else [str(i + 1) for i in range(len(raw.X))]
     X, y, groups = raw.X, raw.y, raw.groups
     if groups is not None and (bare := [i for i, each in enumerate(groups) if each in UNLABELLED]):
@@ -113,10 +113,10 @@ def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) 
             count = int(gone.sum())
             verb = "features are" if count > 1 else "feature is"
             notes.append(f"{count} {verb} {what}, left out: {few}{', ...' if count > 5 else ''}")
-    return ~(empty | constant)
+    return np.logical_not(empty | constant)
 
 
-_DATE = re.compile(r"(\d{1,2}-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\d{4}-\d\d-\d\d( 00:00:00)?)", re.IGNORECASE)
+_DATE = re.compile(r"(\d{1,2}-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\d{4}-\d\d-\d\d( 00:00:00)?)", re.I)
 
 
 def _dates(features: list[str], notes: list[str]) -> None:
