@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from normball.data._body import Body, Source
 from normball.data._cells import Cells
-from normball.data._dialect import NAMES, Record, decimal_of, delimiter_of, head_of, records, split
+from normball.data._dialect import NAMES, Record, decimal_of, delimiter_of, first_of, head_of, records, split
 from normball.data._memory import check_memory
 from normball.data._open import Text
 from normball.data._plan import Options, Raw, layout_of, near
@@ -56,7 +56,7 @@ def read_records(
 ) -> Raw:
     """Read a table whose first record holds the names; `rows` is a guess, `size` that of the file."""
     name = options.name
-    head = list(islice(found, 100))
+    head = first_of(found, lambda record: len(record[1]))
     notes = _without_titles(head, delimiter)
     names = split(head[0][1], delimiter)
     sample = [row for row in (split(record, delimiter) for _, record in head[1:]) if any(map(str.strip, row))]
@@ -127,7 +127,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
             ids = [below[i].strip() for i in layout.features]
         else:
             tail = chain([first], tail)
-    head = list(islice(tail, 100))
+    head = first_of(tail, lambda record: len(record[1]))
     known = {split(record, delimiter)[layout.index or 0].strip() for _, record in head}
 
     def key_of(wanted: str | int) -> str | int:  # a number in words is a number, unless a line has that name
