@@ -60,13 +60,15 @@ def read_records(
     notes = _without_titles(head, delimiter)
     names = split(head[0][1], delimiter)
     sample = [row for row in (split(record, delimiter) for _, record in head[1:]) if any(map(str.strip, row))]
+    if max(map(len, [names, *sample])) < 2:
+        raise TableError(f"{name}: not a table: one column only; is {show(delimiter)} the delimiter?")
     if not sample:
         raise TableError(f"{name}: there is no line below the line of names")
     names = _completed(names, sample)
-    if len(names) < 2:
-        raise TableError(f"{name}: not a table: one column only; is {show(delimiter)} the delimiter?")
     decimal, sure = (options.decimal, True) if options.decimal else decimal_of(sample, delimiter, name)
     cells = Cells(decimal, sure, options.missing)
+    if all(each.strip() and cells.number(each) is not None for each in names):
+        raise TableError(f"{name}, line {head[0][0]}: numbers only, such as {show(names[0])}; expected the names")
     layout = layout_of(names, sample, options, cells)
     if not layout.features:
         raise TableError(f"{name}: no column is left as a feature")
@@ -138,7 +140,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
     dropped = {key_of(key) for key in options.drop if key not in layout.names}
     body = Body(name, source, {key for key in (target, group) if key is not None}, dropped)
     body.read(chain(head, tail))
-    features = [value.strip() for value in body.columns[layout.index or 0]]
+    features = body.columns[layout.index or 0]
     found = {*body.rows, *body.skipped}
     for what, key in (("target", target), ("group", group), *(("drop", key) for key in dropped)):
         if key is None or key in found or (options.target_optional and what != "drop"):
