@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
@@ -111,14 +112,32 @@ def _samples_in_rows(source: Source, tail: Iterator[Record], options: Options) -
     layout = source.layout
     body = Body(options.name, source)
     body.read(tail)
+    notes: list[str] = []
     columns = {i: [value.strip() for value in values] for i, values in body.columns.items()}
+    if layout.index is not None and (sign := _sign_of_turned(layout.names[layout.index], columns[layout.index])):
+        notes.append(f"the table looks transposed, since {sign}: if its samples are in columns, say transpose=True")
     ids, y, groups = (None if i is None else columns[i] for i in (layout.index, layout.target, layout.group))
     features = [layout.names[i] for i in layout.features]
-    return Raw(body.X, features, ids, y, groups, [], lambda i: f"line {body.lines[i]}")
+    return Raw(body.X, features, ids, y, groups, notes, lambda i: f"line {body.lines[i]}")
+
+
+_FEATURES = {"gene", "genes", "geneid", "genesymbol", "symbol", "probe", "probeid", "idref", "feature", "features"} | {
+    *("metabolite", "compound", "protein", "proteinid", "transcript", "ensembl", "ensemblid", "mz", "taxon", "otu"),
+}
+_LABELS = {"label", "labels", "class", "classes", "diagnosis", "status", "condition", "group", "phenotype", "target"}
+
+
+def _sign_of_turned(index_name: str, ids: list[str]) -> str:
+    """Say what speaks for samples in columns, if anything does."""
+    if re.sub(r"[^a-z]", "", index_name.casefold()) in _FEATURES:
+        return f"its first column is called {show(index_name)}"
+    line = next((each for each in ids[:5] if each.casefold() in _LABELS), None)
+    return "" if line is None else f"one of its first lines is called {show(line)}"
 
 
 def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options) -> Raw:
     layout, name, delimiter = source.layout, options.name, source.delimiter
+    index = layout.index or 0
     ids: list[str] | None = [layout.names[i].strip() for i in layout.features]
     y = None
     if options.header_is_target:
@@ -130,7 +149,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
         else:
             tail = chain([first], tail)
     head = first_of(tail, lambda record: len(record[1]))
-    known = {split(record, delimiter)[layout.index or 0].strip() for _, record in head}
+    known = {field.strip() for _, record in head for field in split(record, delimiter)[index : index + 1]}
 
     def key_of(wanted: str | int) -> str | int:  # a number in words is a number, unless a line has that name
         return int(wanted) if isinstance(wanted, str) and wanted not in known and wanted.isdecimal() else wanted
@@ -140,7 +159,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
     dropped = {key_of(key) for key in options.drop if key not in layout.names}
     body = Body(name, source, {key for key in (target, group) if key is not None}, dropped)
     body.read(chain(head, tail))
-    features = body.columns[layout.index or 0]
+    features = body.columns[index]
     found = {*body.rows, *body.skipped}
     for what, key in (("target", target), ("group", group), *(("drop", key) for key in dropped)):
         if key is None or key in found or (options.target_optional and what != "drop"):
