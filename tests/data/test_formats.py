@@ -216,8 +216,8 @@ class TestSamplesInColumns:
         with pytest.raises(TableError, match=r"all in line 2.*transpose=True"):
             read_table(path)
         for text in ("Name,s1,s2\nLabel,1,2\ng1,3,4\n", "Gene_ID,s1,s2\ng1,1,2\ng2,3,4\n"):
-            assert any("looks transposed" in note for note in read_table(write(text)).notes)
-        assert not any("looks transposed" in note for note in read_table(write(text), transpose=True).notes)
+            assert any("looks transposed" in note for note in read_table(write(text, "turned.csv")).notes)
+        assert not any("looks transposed" in note for note in read_table(write(text, "turned.csv"), transpose=True).notes)
         with pytest.raises(TableError, match="index: expected the column of feature names, got False"):
             read_table(path, "dx", transpose=True, index=False)
         with pytest.raises(TableError, match="all in line 2: if it holds the labels: its name as target"):
