@@ -100,7 +100,7 @@ def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) 
     """Mark the features that vary; in blocks of samples, so that no temporary is as large as the table."""
     low = np.full(X.shape[1], np.inf, np.float32)
     high = np.full(X.shape[1], -np.inf, np.float32)
-    step = max(1, (1 << 22) // max(X.shape[1], 1))
+    step = max(1, (1 << 20) // max(X.shape[1], 1))
     for start in range(0, len(X), step):
         block = X[start : start + step]
         np.fmin(low, np.fmin.reduce(block, axis=0), out=low)
