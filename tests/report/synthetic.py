@@ -34,7 +34,7 @@ def make_study(
         for fold in range(folds):
             test = order[fold::folds]
             train = np.setdiff1d(order, test)
-            for method, width in (("normball", kept), ("l1_logistic", 2 * kept), ("random_forest", d)):
+            for method, width in (("normball", kept), ("L1 logistic", 2 * kept), ("random forest", d)):
                 spread = X[train].std(0) + 1e-9
                 gap = np.ptp([X[train][y[train] == c].mean(0) for c in range(k)], axis=0) / spread
                 columns = np.sort(np.argsort(-gap)[: min(width, d)])

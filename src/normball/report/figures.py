@@ -259,7 +259,7 @@ def calibration(data: Data) -> Figure | None:
     x, y, low, high = (_array(bins[key]) for key in ("x", "y", "low", "high"))
     axes.plot([0, 1], [0, 1], color="#999999", linestyle="--", linewidth=1)
     axes.errorbar(x, y, [(y - low).clip(0), (high - y).clip(0)], color=COLOURS[0], marker="o", capsize=2)
-    axes.set(xlabel="stated confidence", ylabel="share that was right", ylim=(-0.02, 1.02))
+    axes.set(xlabel="stated confidence", ylabel="share that is right", ylim=(-0.02, 1.02))
     axes.set_xlim(max(0.0, float(x.min()) - 0.05), 1.02)
     _per_cent(axes.xaxis)
     _per_cent(axes.yaxis)

@@ -14,11 +14,11 @@ from normball.selection.results import Study
 __all__ = ["GLOSSARY", "in_short", "interval", "methods_paragraph", "points", "stability_word"]
 
 GLOSSARY = {
-    "Accuracy": "The share of samples whose class was named rightly by a model that had not seen them.",
-    "Interval": "Where the accuracy would lie in 95 of 100 such studies. It is the corrected resampled t interval of "
+    "Accuracy": "The share of samples that were classified correctly by a model that had not seen them.",
+    "Interval": "A range that holds the true accuracy in about 95 of 100 such studies: the corrected resampled t interval of "
     "Nadeau and Bengio, which allows for folds that share training samples.",
-    "Chance": "What you get by always naming the most frequent class.",
-    "Balanced accuracy": "The mean of the shares of rightly named samples of each class: a rare class counts as much as "
+    "Chance": "What you get by always saying the most frequent class.",
+    "Balanced accuracy": "The accuracy within each class, averaged over the classes: a rare class counts as much as "
     "a frequent one.",
     "Baseline": "A well-known simple method, run on the very same folds.",
     "Area under the curve (AUC)": "How often a sample of the class scores higher than one of another class: 0.5 is "
@@ -31,9 +31,9 @@ GLOSSARY = {
     "variance that the classes explain (eta squared).",
     "p and q": "p: how often chance alone gives such a difference for one feature. q: the same after correction for "
     "the number of features (Benjamini-Hochberg): of the features with q below 0.05, about 5 % are false finds.",
-    "Confidence": "The probability that the model gives to the class it names.",
-    "Calibration": "Whether samples named with 80 % confidence are right 80 % of the time.",
-    "Latent space": "What the network makes of each sample before it names the class: samples that it takes for alike "
+    "Confidence": "The probability that the model gives to the class it predicts.",
+    "Calibration": "Whether predictions made with 80 % confidence are right 80 % of the time.",
+    "Latent space": "What the network makes of each sample before it decides on a class: samples that it takes for alike "
     "lie close together.",
     "Radius": "How much weight the first layer of the network may have in all: the smaller, the fewer features.",
     "Shuffled labels": "The same procedure with labels dealt out at random: what it finds then is chance.",
@@ -71,8 +71,8 @@ def in_short(study: Study, summary: Summary) -> list[str]:
     said = [
         f"The table has {_many(study.n_samples, 'sample')}, {_many(study.n_features, 'feature')} and "
         f"{len(study.classes)} classes ({listed}).",
-        f"On samples that it has not seen, the model names the right class for {percent(ours.mean)} of them (95 % "
-        f"interval: {interval(ours)}); always naming the most frequent class would give {percent(summary.chance)}.",
+        f"On samples that it has not seen, the model is right in {percent(ours.mean)} of the cases (95 % "
+        f"interval: {interval(ours)}); always saying the most frequent class would give {percent(summary.chance)}.",
     ]
     if summary.baseline is not None and summary.difference is not None:
         said.append(_against(summary.baseline.method, summary.baseline.accuracy.mean, summary.difference))

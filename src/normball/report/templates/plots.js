@@ -18,6 +18,15 @@ function base(height, extra = {}) {
   return layout;
 }
 
+// Round numbers inside the range of the values, written out: digits between decades are read as numbers of their own.
+function logAxis(values) {
+  const known = values.filter((v) => v > 0), low = Math.log10(Math.min(...known)), high = Math.log10(Math.max(...known));
+  const steps = high - low > 3 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];
+  const all = range(Math.ceil(high) - Math.floor(low) + 1).flatMap((i) => steps.map((s) => s * 10 ** (Math.floor(low) + i)));
+  const kept = all.filter((v) => Math.log10(v) > low - 0.1 && Math.log10(v) < high + 0.1);
+  return { type: "log", tickvals: kept, ticktext: kept.map((v) => number(v)), range: [low - 0.1, high + 0.1] };
+}
+
 const title = (text) => ({ title: { text } });
 const shares = { tickformat: ".0%" };
 const diagonal = () => ({ x: [0, 1], y: [0, 1], mode: "lines", line: { color: "#888888", dash: "dash", width: 1 }, hoverinfo: "skip", showlegend: false });
@@ -71,8 +80,8 @@ const plots = {
         line(p.accuracy, "y", "accuracy", 0, { error_y: { type: "data", array: p.error, color: data.colours[0], thickness: 1, width: 3 } }), mark(p.accuracy, "y", true),
         line(p.n_features, "y2", "number of features", 2, {}), mark(p.n_features, "y2", false)],
       layout: base(430, {
-        xaxis: { type: "log", ...title(byRadius ? "radius" : "number of features"), anchor: "y2", nticks: 8 },
-        yaxis: { ...shares, domain: [0.42, 1], ...title("accuracy") }, yaxis2: { type: "log", domain: [0, 0.36], nticks: 5, ...title("features") } }),
+        xaxis: { ...logAxis(x), ...title(byRadius ? "radius" : "number of features"), anchor: "y2" },
+        yaxis: { ...shares, domain: [0.42, 1], ...title("accuracy") }, yaxis2: { ...logAxis(p.n_features), domain: [0, 0.36], ...title("features") } }),
     };
   },
 
@@ -88,7 +97,7 @@ const plots = {
     });
     const most = Math.max(...rows.map((i) => f.importance[i] || 0), 1e-12), height = 90 + 21 * Math.max(rows.length, 6);
     const layout = base(height, {
-      xaxis: { ...title("importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay", bargap: 0.25,
+      xaxis: { ...title(narrow.matches ? "importance" : "importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay", bargap: 0.25,
       yaxis: { tickvals: range(rows.length), ticktext: rows.map((i) => plain(f.feature[i])), range: [rows.length - 0.4, -0.6], gridcolor: "rgba(0,0,0,0)" } });
     layout.legend.y = -64 / (height - 60);
     return { traces, layout };
@@ -105,7 +114,7 @@ const plots = {
       x: range(columns.length).filter((k) => s.label[columns[k]] === c), y: columns.filter((i) => s.label[i] === c).map(() => 1) }));
     const height = Math.max(260, 130 + 16 * rows.length), top = 14 / (height - 80);
     const layout = base(height, {
-      xaxis: { showticklabels: false, showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5], ...title("samples"), anchor: "y" },
+      xaxis: { showticklabels: false, ticks: "", showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5], ...title("samples"), anchor: "y" },
       yaxis: { domain: [0, 1 - 1.5 * top], tickvals: range(rows.length), ticktext: rows.map((f) => plain(v.feature[f])), range: [rows.length - 0.5, -0.5], showgrid: false, zeroline: false },
       yaxis2: { domain: [1 - top, 1], visible: false, fixedrange: true, range: [0, 1] }, bargap: 0, barmode: "overlay" });
     layout.legend.y = -36 / (height - 80);
@@ -122,16 +131,16 @@ const plots = {
       x: j, y: i, showarrow: false, text: n > 14 && !counts[i][j] ? "" : String(counts[i][j]), font: { size: n > 14 ? 9 : 14, color: z[i][j] > 0.55 ? "#ffffff" : "#1c2430" } })));
     return {
       traces: [{ type: "heatmap", z, showscale: false, zmin: 0, zmax: 1, xgap: 2, ygap: 2, colorscale: [[0, "#eef4fa"], [1, "#08519c"]], hoverinfo: "text",
-        text: counts.map((row, i) => row.map((value, j) => `true: ${plain(data.classes[i], 40)}<br>named: ${plain(data.classes[j], 40)}<br>${value} samples, ${percent(z[i][j], 1)} of the row`)) }],
-      layout: base(Math.min(560, 200 + 60 * n), { annotations: cells,
-        xaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, ...title("named class") },
+        text: counts.map((row, i) => row.map((value, j) => `true: ${plain(data.classes[i], 40)}<br>predicted: ${plain(data.classes[j], 40)}<br>${value} samples, ${percent(z[i][j], 1)} of the row`)) }],
+      layout: base(n < 6 ? 400 : Math.min(640, 200 + 40 * n), { annotations: cells,
+        xaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, ...title("predicted class") },
         yaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, range: [n - 0.5, -0.5], ...title("true class") } }),
     };
   },
 
   roc() {
     const dash = ["solid", "dash", "dashdot", "dot"];
-    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(2)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[i % 4], width: 2 },
+    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(3)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[i % 4], width: 2 },
       hoverinfo: "text", text: c.x.map((x, k) => `${plain(c.name, 40)}<br>false positives ${percent(x)}, true positives ${percent(c.y[k])}`) }));
     return { traces: [diagonal(), ...traces], layout: base(400, { showlegend: true, xaxis: { ...title("false positive rate"), range: [-0.02, 1.02] }, yaxis: { ...title("true positive rate"), range: [-0.02, 1.04] } }) };
   },
@@ -142,7 +151,7 @@ const plots = {
       error_y: { type: "data", symmetric: false, array: c.high.map((h, i) => Math.max(0, h - c.y[i])), arrayminus: c.low.map((l, i) => Math.max(0, c.y[i] - l)), thickness: 1, width: 3 },
       text: c.x.map((x, i) => `${c.n[i]} samples<br>stated ${percent(x)}, right ${percent(c.y[i])}`) };
     const low = Math.max(0, Math.min(...c.x) - 0.05);
-    return { traces: [diagonal(), trace], layout: base(400, { xaxis: { ...shares, ...title("stated confidence"), range: [low, 1.02] }, yaxis: { ...shares, ...title("share that was right"), range: [-0.02, 1.04] } }) };
+    return { traces: [diagonal(), trace], layout: base(400, { xaxis: { ...shares, ...title("stated confidence"), range: [low, 1.02] }, yaxis: { ...shares, ...title("share that is right"), range: [-0.02, 1.04] } }) };
   },
 
   losses() {
