@@ -1,0 +1,106 @@
+"""The page: the words and the data of a study put into the template."""
+
+import base64
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from normball.report.cautions import cautions
+from normball.report.payload import TABLE_ROWS
+from normball.report.summary import Summary
+from normball.report.text import percent, script_json, short
+from normball.report.words import GLOSSARY, in_short, interval, methods_paragraph, points, stability_word
+from normball.selection.results import Study
+
+__all__ = ["page"]
+
+SCRIPTS = ("text.js", "plots.js", "table.js", "main.js")
+PRINTED, WRONG = 50, 20
+
+
+def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str, bytes]) -> str:
+    """Return the HTML, given the data for its scripts and the static figures as SVG."""
+    settings = study.settings
+    predictions = study.predictions
+    missed = predictions[predictions["label"].astype(str) != predictions["predicted"].astype(str)]
+    selected = study.features[study.features["selected"].astype(bool)]
+    binary = len(study.classes) == 2
+    left_out = data["samples"]["left_out"]
+    return _environment().get_template("report.html").render(
+        study=study,
+        summary=summary,
+        target=settings.get("target") or "the label",
+        table=settings.get("table") or "a table",
+        version=settings.get("versions", {}).get("normball") or settings.get("version", ""),
+        in_short=in_short(study, summary),
+        tiles=_tiles(study, summary),
+        cautions=cautions(study, summary),
+        roc_how="How many true positives one gets for how many false ones, as the threshold moves. The area is the AUC: "
+        + ("0.5 is chance, 1 is perfect." if binary else "0.5 is chance, 1 is perfect. Each class against the rest."),
+        latent_how="What the network makes of each sample; colour and symbol tell the true class. Crosses: named wrongly by "
+        "models that had not seen them. Point at a sample to see its name."
+        + (f" {left_out:,} of the rightly named samples are not drawn." if left_out else ""),
+        stills={key: _data_url(svg) for key, svg in stills.items()},
+        more_features=len(study.features) > TABLE_ROWS,
+        table_rows=TABLE_ROWS,
+        printed=selected.head(PRINTED).to_dict("records"),
+        wrong=missed.sort_values("confidence", ascending=False, kind="stable").head(WRONG).to_dict("records"),
+        n_wrong=len(missed),
+        methods=methods_paragraph(study, summary),
+        settings=[*settings.items(), *((f"seconds: {key}", f"{value:.1f}") for key, value in study.seconds.items())],
+        glossary=GLOSSARY,
+        style=_raw("style.css"),
+        data=Markup(script_json(data)),  # noqa: S704 - escaped there for this very place
+        plotly=Markup(get_plotlyjs()),  # noqa: S704
+        scripts=Markup("\n").join(_raw(name) for name in SCRIPTS),
+    )  # fmt: skip
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("normball.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters.update(short=short, percent=_or_dash(percent), interval=interval, decimal=_decimal, tiny=_tiny)
+    return made
+
+
+def _raw(name: str) -> Markup:
+    return Markup((files("normball.report") / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704
+
+
+def _data_url(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode("ascii")
+
+
+def _or_dash(form: Any) -> Any:
+    return lambda value, *options: form(value, *options) if np.isfinite(value) else "–"
+
+
+def _decimal(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}" if np.isfinite(value) else "–"
+
+
+def _tiny(value: float) -> str:
+    return f"{value:.2g}" if np.isfinite(value) else "–"
+
+
+def _tiles(study: Study, summary: Summary) -> list[dict[str, str]]:
+    """Return the numbers that one wants at a glance, each with what it means."""
+    tiles = [
+        ("Accuracy", percent(summary.ours.accuracy.mean), f"95 %: {interval(summary.ours.accuracy)}. Right answers on unseen samples."),
+        ("Chance", percent(summary.chance), "Always naming the most frequent class."),
+    ]  # fmt: skip
+    if summary.baseline is not None and summary.difference is not None:
+        gap = f"Model minus baseline: {points(summary.difference.mean)} points."
+        tiles.append(("Best baseline", percent(summary.baseline.accuracy.mean), f"{short(summary.baseline.method)}. {gap}"))
+    tiles.append(("Features kept", f"{summary.n_selected:,}", f"Of {study.n_features:,}, in the final model."))
+    index = summary.stability.mean
+    if np.isfinite(index):
+        tiles.append(("Stability", f"{index:.2f}", f"{stability_word(index).capitalize()}. 1: the same features each time; 0: chance."))
+    if summary.p_permutation is not None:
+        tiles.append(("p, shuffled labels", f"{summary.p_permutation:.2g}", "How often chance does as well."))
+    return [{"title": title, "number": number, "meaning": meaning} for title, number, meaning in tiles]

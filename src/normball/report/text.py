@@ -1,0 +1,66 @@
+"""Names from a table as text that nothing can mistake for code, markup or a formula.
+
+Names are data of strangers. In HTML they are escaped by Jinja, or set as the text of a node; in scripts they travel as
+JSON; in figures they are shortened and never read as mathematics.
+"""
+
+import json
+import unicodedata
+from typing import Any
+
+__all__ = ["clean", "percent", "script_json", "short"]
+
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
+
+
+def clean(text: Any) -> str:
+    """Text without control characters and lone halves of characters, which no page and no SVG may hold.
+
+    Line ends and tabs become spaces.
+
+    Examples
+    --------
+    >>> clean("TP53\\x00")
+    'TP53\N{REPLACEMENT CHARACTER}'
+    """
+    text = str(text)
+    if text.isascii() and text.isprintable():  # the usual name, quickly
+        return text
+    return "".join(" " if c in "\t\r\n" else _BROKEN if unicodedata.category(c) in ("Cc", "Cs") else c for c in text)
+
+
+def short(text: Any, limit: int = 40) -> str:
+    """The beginning of a long text, with an ellipsis; a name for what has none.
+
+    Examples
+    --------
+    >>> short("interleukin 6 receptor", 12)
+    'interleukin…'
+    """
+    kept = clean(text)
+    if not kept.strip():
+        return "(no name)"
+    return kept if len(kept) <= limit else kept[: limit - 1].rstrip() + "…"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with one digit behind the point.
+
+    Examples
+    --------
+    >>> percent(0.9123)
+    '91.2 %'
+    """
+    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def script_json(data: Any) -> str:
+    """JSON in pure ASCII that can stand inside a ``<script>`` element, whatever its strings say.
+
+    Examples
+    --------
+    >>> print(script_json({"name": "</script>"}))
+    {"name":"\\u003c/script\\u003e"}
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
