@@ -79,11 +79,11 @@ def make_study(
         for stage, start in (("ranking", 0.7), ("refit", 0.5))
     ])  # fmt: skip
     return Study(
-        settings={"table": table, "target": "diagnosis", "folds": folds, "repeats": repeats, "seed": 0},
+        settings={"table": table, "target": "diagnosis", "folds": folds, "repeats": repeats, "seeds": [0, 1], "versions": {"normball": "0.1.0"}},
         n_samples=n,
         n_features=d,
         classes=classes,
-        notes=["2 constant features were left out.", "Values were transformed by log2(x + 1)."],
+        notes=["2 constant features left out", "delimiter: comma", "log=auto: logarithms to base 2 taken"],
         scores=pd.DataFrame(rows, columns=["method", "repeat", "fold", "accuracy", "balanced_accuracy", "auc", "n_features", "seconds"]),
         predictions=pd.DataFrame({"sample": samples, "label": label, "predicted": predicted, "confidence": p.max(1),
                                   **{f"p:{c}": p[:, i] for i, c in enumerate(classes)}}),

@@ -50,7 +50,11 @@ def _styled() -> Iterator[None]:
 def draw(name: str, data: Data) -> Figure | None:
     """One of `FIGURES` from the data of the page; None where the study has nothing for it."""
     with _styled():
-        return FIGURES[name](data)
+        figure = FIGURES[name](data)
+        if figure is not None:
+            figure.draw_without_rendering()  # lays it out, once for all the files
+            figure.set_layout_engine("none")
+        return figure
 
 
 def image(figure: Figure, kind: str) -> bytes:

@@ -8,7 +8,7 @@ import numpy as np
 from normball.report.cautions import GOOD_STABILITY, POOR_STABILITY
 from normball.report.intervals import Estimate
 from normball.report.summary import Summary
-from normball.report.text import clean, percent, short
+from normball.report.text import percent, short
 from normball.selection.results import Study
 
 __all__ = ["GLOSSARY", "in_short", "interval", "methods_paragraph", "points", "stability_word"]
@@ -83,8 +83,8 @@ def in_short(study: Study, summary: Summary) -> list[str]:
     said.append(f"The final model uses {_many(summary.n_selected, 'feature')} of {study.n_features:,}{stable}.")
     if summary.p_permutation is not None:
         said.append(
-            f"With shuffled labels the same procedure did as well in p = {summary.p_permutation:.2g} of "
-            f"{_many(summary.n_permutations, 'run')}, itself counted."
+            f"Shuffled labels, in {_many(summary.n_permutations, 'run')} of the same procedure, do as well with "
+            f"p = {summary.p_permutation:.2g}."
         )
     return said
 
@@ -114,14 +114,16 @@ def methods_paragraph(study: Study, summary: Summary) -> str:
 def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterator[str]:
     norms = {"l1inf": "l1,inf", "l12": "l1,2", "l1": "l1", "bilevel_l1inf": "bilevel l1,inf"}
     norm = settings.get("norm", "l1inf")
-    version = settings.get("versions", {}).get("normball") or settings.get("version", "")
+    version = settings.get("versions", {}).get("normball", "")
     yield (
         f"Features that discriminate between {len(study.classes)} classes were selected among {study.n_features:,} "
         f"features of {study.n_samples:,} samples with normball{f' {version}' if version else ''}."
     )
-    for note in study.notes:
-        text = clean(note).strip()
-        yield text if text.endswith(".") else f"{text}."
+    for note in (short(note, 300) for note in study.notes):
+        text = note.partition(": ")[2] if note.startswith("log=") else note
+        if text != note or any(word in note for word in ("left out", "filled")):  # not of the file, but of the values
+            text = text.replace(" taken", " were taken").replace(" filled,", " were filled,")
+            yield f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if norm in (None, "none"):
         yield "A supervised autoencoder was trained on all the features, without a projection."
     else:
@@ -158,6 +160,5 @@ def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterat
             f"The whole procedure was repeated with {summary.n_permutations} permutations of the labels "
             f"(p = {summary.p_permutation:.2g})."
         )
-    seed = settings.get("seed", settings.get("seeds"))
-    if seed is not None:
-        yield f"Random seed: {seed}."
+    if settings.get("seeds"):
+        yield f"Random seeds: {', '.join(map(str, settings['seeds']))}."

@@ -90,14 +90,14 @@ const plots = {
     const traces = [...new Set(rows.map((i) => f.direction[i]))].sort((a, b) => a - b).map((c) => {
       const mine = rows.filter((i) => f.direction[i] === c);
       return {
-        type: "bar", orientation: "h", name: "higher in " + plain(className(c), 24), x: mine.map((i) => f.importance[i]), y: mine.map((i) => rows.indexOf(i)), customdata: mine,
+        type: "bar", orientation: "h", width: 0.75, name: "higher in " + plain(className(c), 24), x: mine.map((i) => f.importance[i]), y: mine.map((i) => rows.indexOf(i)), customdata: mine,
         marker: { color: colour(c) }, hoverinfo: "text", textposition: "outside", cliponaxis: false, textfont: { size: 10 },
         text: mine.map((i) => percent(f.frequency[i])),
         hovertext: mine.map((i) => `<b>${plain(f.feature[i], 60)}</b><br>importance ${number(f.importance[i])}<br>selected in ${percent(f.frequency[i])} of the runs<br>q = ${number(f.q_value[i], 2)}`) };
     });
     const most = Math.max(...rows.map((i) => f.importance[i] || 0), 1e-12), height = 90 + 21 * Math.max(rows.length, 6);
     const layout = base(height, {
-      xaxis: { ...title(narrow.matches ? "importance" : "importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay", bargap: 0.25,
+      xaxis: { ...title(narrow.matches ? "importance" : "importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay",
       yaxis: { tickvals: range(rows.length), ticktext: rows.map((i) => plain(f.feature[i])), range: [rows.length - 0.4, -0.6], gridcolor: "rgba(0,0,0,0)" } });
     layout.legend.y = -64 / (height - 60);
     return { traces, layout };
@@ -108,7 +108,7 @@ const plots = {
     const z = rows.map((f) => columns.map((i) => v.z[f][i]));
     const name = rows.map((f) => plain(v.feature[f], 60));
     const who = columns.map((i) => `${plain(s.name[i], 60)}<br>${plain(className(s.label[i]), 40)}`);
-    const text = rows.map((f, r) => columns.map((i, c) => `<b>${name[r]}</b><br>${who[c]}<br>value ${number(v.columns[f][i])}, ${number(z[r][c], 2)} standard deviations`));
+    const text = rows.map((f, r) => columns.map((i, c) => `<b>${name[r]}</b><br>${who[c]}<br>${v.unit} ${number(v.columns[f][i])}, ${number(z[r][c], 2)} standard deviations`));
     const strip = data.classes.map((label, c) => ({
       type: "bar", name: plain(label, 30), yaxis: "y2", hoverinfo: "skip", marker: { color: colour(c), line: { width: 0 } }, width: 1,
       x: range(columns.length).filter((k) => s.label[columns[k]] === c), y: columns.filter((i) => s.label[i] === c).map(() => 1) }));
@@ -165,15 +165,15 @@ const plots = {
   permutations() {
     const line = { x: [data.accuracy, data.accuracy], y: [0, 1], yaxis: "y2", mode: "lines", name: "with the true labels", line: { color: data.colours[1], width: 3 }, hoverinfo: "text", text: ["", ""].map(() => `true labels: ${percent(data.accuracy, 1)}`) };
     return {
-      traces: [{ type: "histogram", x: data.permutations, name: "with shuffled labels", marker: { color: "#888888" }, nbinsx: 30 }, line],
-      layout: base(430, { showlegend: true, xaxis: { ...shares, ...title("accuracy") }, yaxis: title("shuffles"), yaxis2: { overlaying: "y", range: [0, 1], visible: false } }),
+      traces: [{ type: "histogram", x: data.permutations, name: "with shuffled labels", marker: { color: "#888888" }, nbinsx: Math.min(30, Math.max(5, Math.round(data.permutations.length / 5))) }, line],
+      layout: base(430, { showlegend: true, xaxis: { ...shares, ...title("accuracy") }, yaxis: { ...title("shuffles"), nticks: Math.min(8, data.permutations.length + 1), tickformat: "d" }, yaxis2: { overlaying: "y", range: [0, 1], visible: false } }),
     };
   },
 
   box() {
     const f = data.features, column = data.values.columns[data.values.row.indexOf(chosen.feature)], s = data.samples;
     const ticks = { tickvals: range(data.classes.length), ticktext: data.classes.map((name) => plain(name, data.classes.length > 3 ? 12 : 20)), range: [-0.6, data.classes.length - 0.4], zeroline: false };
-    const layout = base(360, { showlegend: false, xaxis: ticks, yaxis: { ...title(column ? "value" : "mean"), zeroline: false } });
+    const layout = base(360, { showlegend: false, xaxis: ticks, yaxis: { ...title(column ? data.values.unit : "mean"), zeroline: false } });
     if (!column) {
       return { layout, traces: [{ type: "scatter", mode: "markers", x: range(data.classes.length), y: f.means.map((m) => m[chosen.feature]), hovertemplate: "mean %{y:.4g}<extra></extra>",
         marker: { size: 14, color: data.classes.map((_, c) => colour(c)), symbol: data.classes.map((_, c) => symbol(c)) } }] };
