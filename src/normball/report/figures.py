@@ -52,7 +52,9 @@ def draw(name: str, data: Data) -> Figure | None:
     with _styled():
         figure = FIGURES[name](data)
         if figure is not None:
-            figure.draw_without_rendering()  # lays it out, once for all the files
+            engine = figure.get_layout_engine()
+            if engine is not None:  # laid out once, for all the files
+                engine.execute(figure)
             figure.set_layout_engine("none")
         return figure
 
