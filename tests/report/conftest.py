@@ -51,6 +51,7 @@ def nasty(tmp_path_factory):
     )  # fmt: skip
     study.settings["target"] = '"><script>window.harmed=1</script>'
     study.settings["<i>key</i>"] = {"half \ud800": "<i>value</i>"}
+    study.notes.append("2 features left out: \u202eabc, def")
     study.notes.append("<u>3</u> features left out: " + ", ".join(names))
     folder = tmp_path_factory.mktemp("nasty")
     return study, write_report(study, folder)

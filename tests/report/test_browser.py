@@ -30,7 +30,7 @@ class Opened:
         self.page = self.context.new_page()
         self.asked, self.complaints = [], []
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda line: line.type in ("error", "warning") and self.complaints.append(line.text))
+        self.page.on("console", lambda line: self.complaints.append(line.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message) or dialog.dismiss())
         self.page.goto(path.as_uri())
@@ -182,6 +182,8 @@ def test_nasty_names_do_no_harm_on_a_phone(browser, nasty):
     # In plots, too, markup is text.
     ticks = page.locator('[data-plot="heatmap"] .ytick').all_text_contents()
     assert "a<br>b" in ticks
+    assert '"><b>bold</b>' in ticks
+    assert any(tick.startswith("$\\frac") for tick in ticks)
     assert any(tick.startswith("<script>") for tick in ticks)
     opened.hover(page.locator('[data-plot="latent"] .scatterlayer .trace').first.locator(".point").first)
     hover = page.locator('[data-plot="latent"] .hoverlayer .hovertext').first

@@ -1,6 +1,7 @@
 """The figures as files, by matplotlib: for papers, for print, and for readers without scripts."""
 
 import io
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ def image(figure: Figure, kind: str) -> bytes:
 
 
 def _label(name: Any, limit: int = 24) -> str:
-    text = short(name, limit)
+    text = "".join(c for c in short(name, limit) if unicodedata.category(c) != "Cf")  # marks for which fonts have boxes
     return f" {text}" if text.startswith("_") else text  # matplotlib hides legend entries that begin so
 
 
@@ -167,7 +168,7 @@ def ranking(data: Data) -> Figure | None:
     right.set(xlabel="selected in … of the runs", xlim=(0, 1.02))
     _per_cent(right.xaxis)
     seen = sorted({i for i in table["direction"][:count] if i >= 0})
-    handles = [mpl.patches.Patch(color=COLOURS[i % 8], label="higher in " + short(data["classes"][i], 20)) for i in seen]
+    handles = [mpl.patches.Patch(color=COLOURS[i % 8], label="higher in " + _label(data["classes"][i], 20)) for i in seen]
     figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8)
     return figure
 
@@ -250,7 +251,7 @@ def roc(data: Data) -> Figure | None:
     for i, curve in enumerate(data["roc"]):
         place = data["classes"].index(curve["name"])
         axes.plot(_array(curve["x"]), _array(curve["y"]), color=COLOURS[place % 8], linestyle=styles[i % 4],
-                  label=f"{short(curve['name'], 24)}, area {curve['auc']:.2f}")  # fmt: skip
+                  label=f"{_label(curve['name'])}, area {curve['auc']:.2f}")  # fmt: skip
     axes.plot([0, 1], [0, 1], color="#999999", linestyle="--", linewidth=1)
     axes.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
     _legend(axes, loc="lower right")
@@ -280,7 +281,7 @@ def losses(data: Data) -> Figure | None:
         axes.plot(curve["epoch"], _array(curve["loss"]), color=COLOURS[i % 8], label=_label(curve["stage"]))
         if "validation" in curve:
             axes.plot(curve["epoch"], _array(curve["validation"]), color=COLOURS[i % 8], linestyle="--",
-                      label=f"{short(curve['stage'])}, held out")  # fmt: skip
+                      label=f"{_label(curve['stage'])}, held out")  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="epoch", ylabel="loss")
     _legend(axes)

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = ["clean", "percent", "script_json", "short"]
 
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
+_TURNING = {"R", "AL", "RLE", "LRE", "RLO", "LRO", "PDF", "RLI", "LRI", "FSI", "PDI"}
 
 
 def clean(text: Any) -> str:
@@ -32,6 +33,8 @@ def clean(text: Any) -> str:
 def short(text: Any, limit: int = 40) -> str:
     """The beginning of a long text, with an ellipsis; a name for what has none.
 
+    Text that turns the direction of writing is closed in itself, so that it cannot turn the sentence around it.
+
     Examples
     --------
     >>> short("interleukin 6 receptor", 12)
@@ -40,7 +43,9 @@ def short(text: Any, limit: int = 40) -> str:
     kept = clean(text)
     if not kept.strip():
         return "(no name)"
-    return kept if len(kept) <= limit else kept[: limit - 1].rstrip() + "…"
+    kept = kept if len(kept) <= limit else kept[: limit - 1].rstrip() + "…"
+    turns = any(unicodedata.bidirectional(c) in _TURNING for c in kept)
+    return f"\N{FIRST STRONG ISOLATE}{kept}\N{POP DIRECTIONAL ISOLATE}" if turns else kept
 
 
 def percent(share: float) -> str:
