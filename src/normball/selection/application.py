@@ -90,8 +90,8 @@ def apply_model(model: Any, table: Any) -> Application:
     distances, values, empty = 0, 0, np.zeros(len(table.X), bool)
     for start in range(0, len(table.X), _ROWS):
         rows = slice(start, start + _ROWS)
-        read = np.asarray(table.X[rows][:, columns], dtype=np.float64)
-        part = np.full((len(read), len(names)), np.nan)
+        read = np.asarray(table.X[rows][:, columns], dtype=np.float32)
+        part = np.full((len(read), len(names)), np.nan, np.float32)
         part[:, there] = read
         here = ~np.isnan(part[:, used])
         empty[rows] = ~here.any(1)
