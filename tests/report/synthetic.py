@@ -34,7 +34,7 @@ def make_study(
         for fold in range(folds):
             test = order[fold::folds]
             train = np.setdiff1d(order, test)
-            for method, width in (("normball", kept), ("l1_logistic", 2 * kept), ("random_forest", d)):
+            for method, width in (("normball", kept), ("L1 logistic", 2 * kept), ("random forest", d)):
                 spread = X[train].std(0) + 1e-9
                 gap = np.ptp([X[train][y[train] == c].mean(0) for c in range(k)], axis=0) / spread
                 columns = np.sort(np.argsort(-gap)[: min(width, d)])
@@ -79,11 +79,11 @@ def make_study(
         for stage, start in (("ranking", 0.7), ("refit", 0.5))
     ])  # fmt: skip
     return Study(
-        settings={"table": table, "target": "diagnosis", "folds": folds, "repeats": repeats, "seed": 0},
+        settings={"table": table, "target": "diagnosis", "folds": folds, "repeats": repeats, "seeds": [0, 1], "versions": {"normball": "0.1.0"}},
         n_samples=n,
         n_features=d,
         classes=classes,
-        notes=["2 constant features were left out.", "Values were transformed by log2(x + 1)."],
+        notes=["2 constant features left out", "delimiter: comma", "log=auto: logarithms to base 2 taken"],
         scores=pd.DataFrame(rows, columns=["method", "repeat", "fold", "accuracy", "balanced_accuracy", "auc", "n_features", "seconds"]),
         predictions=pd.DataFrame({"sample": samples, "label": label, "predicted": predicted, "confidence": p.max(1),
                                   **{f"p:{c}": p[:, i] for i, c in enumerate(classes)}}),

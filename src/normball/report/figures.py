@@ -50,7 +50,11 @@ def _styled() -> Iterator[None]:
 def draw(name: str, data: Data) -> Figure | None:
     """One of `FIGURES` from the data of the page; None where the study has nothing for it."""
     with _styled():
-        return FIGURES[name](data)
+        figure = FIGURES[name](data)
+        if figure is not None:
+            figure.draw_without_rendering()  # lays it out, once for all the files
+            figure.set_layout_engine("none")
+        return figure
 
 
 def image(figure: Figure, kind: str) -> bytes:
@@ -259,7 +263,7 @@ def calibration(data: Data) -> Figure | None:
     x, y, low, high = (_array(bins[key]) for key in ("x", "y", "low", "high"))
     axes.plot([0, 1], [0, 1], color="#999999", linestyle="--", linewidth=1)
     axes.errorbar(x, y, [(y - low).clip(0), (high - y).clip(0)], color=COLOURS[0], marker="o", capsize=2)
-    axes.set(xlabel="stated confidence", ylabel="share that was right", ylim=(-0.02, 1.02))
+    axes.set(xlabel="stated confidence", ylabel="share that is right", ylim=(-0.02, 1.02))
     axes.set_xlim(max(0.0, float(x.min()) - 0.05), 1.02)
     _per_cent(axes.xaxis)
     _per_cent(axes.yaxis)

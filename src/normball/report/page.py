@@ -33,17 +33,17 @@ def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str,
     return _environment().get_template("report.html").render(
         study=study,
         summary=summary,
-        target=settings.get("target") or "the label",
+        target=settings.get("target"),
         table=settings.get("table") or "a table",
-        version=settings.get("versions", {}).get("normball") or settings.get("version", ""),
+        version=settings.get("versions", {}).get("normball", ""),
         in_short=in_short(study, summary),
         tiles=_tiles(study, summary),
         cautions=cautions(study, summary),
         roc_how="How many true positives one gets for how many false ones, as the threshold moves. The area is the AUC: "
         + ("0.5 is chance, 1 is perfect." if binary else "0.5 is chance, 1 is perfect. Each class against the rest."),
-        latent_how="What the network makes of each sample; colour and symbol tell the true class. Crosses: named wrongly by "
-        "models that had not seen them. Point at a sample to see its name."
-        + (f" {left_out:,} of the rightly named samples are not drawn." if left_out else ""),
+        latent_how="What the network makes of each sample; colour and symbol tell the true class. Crosses: misclassified by "
+        "models that had not seen them."
+        + (f" {left_out:,} of the correctly classified samples are not drawn." if left_out else ""),
         stills={key: _data_url(svg) for key, svg in stills.items()},
         more_features=len(study.features) > TABLE_ROWS,
         table_rows=TABLE_ROWS,
@@ -92,7 +92,7 @@ def _tiles(study: Study, summary: Summary) -> list[dict[str, str]]:
     """Return the numbers that one wants at a glance, each with what it means."""
     tiles = [
         ("Accuracy", percent(summary.ours.accuracy.mean), f"95 %: {interval(summary.ours.accuracy)}. Right answers on unseen samples."),
-        ("Chance", percent(summary.chance), "Always naming the most frequent class."),
+        ("Chance", percent(summary.chance), "Always saying the most frequent class."),
     ]  # fmt: skip
     if summary.baseline is not None and summary.difference is not None:
         gap = f"Model minus baseline: {points(summary.difference.mean)} points."

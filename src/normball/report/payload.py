@@ -127,11 +127,15 @@ def _values(study: Study, samples: pd.Series, labels: npt.NDArray[Any]) -> dict[
     """Values of the chosen features, by column, and the rows and columns of the heat map."""
     most = max(20, CELLS // max(1, len(samples)))
     table = study.values.reindex(samples).iloc[:, :most]
+    logarithms = study.model is not None and study.model["log"].taken_
+    if logarithms:  # as the model sees them; on the scale of intensities a few samples would hide all others
+        table = pd.DataFrame(study.model["log"].of(table.to_numpy()), table.index, table.columns)
     heat = standardised(table.iloc[:, :HEAT_FEATURES])
     order, features = heat_order(heat, labels)
     by_class = sorted(range(len(order)), key=lambda i: [str(n) for n in study.classes].index(labels[order[i]]))
     return {
         "feature": [clean(name) for name in table.columns],
+        "unit": "value, log2" if logarithms else "value",
         "row": pd.Index(study.features["feature"]).get_indexer(table.columns).tolist(),
         "columns": [_numbers(table.iloc[:, i]) for i in range(table.shape[1])],
         "heat_samples": [int(order[i]) for i in by_class],

@@ -78,7 +78,7 @@ def summarise(study: Study) -> Summary:
         raise ValueError(f"study.scores: expected rows of the method {OURS!r}, got {sorted(m.method for m in methods)}")
     baselines = sorted((m for m in methods if m is not ours), key=lambda m: -np.nan_to_num(m.accuracy.mean, nan=-1.0))
     best = baselines[0] if baselines else None
-    stability = Estimate(*(float(study.stability.get(key, np.nan)) for key in ("index", "low", "high")))
+    stability = Estimate(*(min(1.0, float(study.stability[key])) for key in ("index", "low", "high")))
     shuffled = np.asarray(study.permutations, dtype=np.float64)
     as_good = int((shuffled >= ours.accuracy.mean - 1e-12).sum())
     return Summary(

@@ -8,17 +8,17 @@ import numpy as np
 from normball.report.cautions import GOOD_STABILITY, POOR_STABILITY
 from normball.report.intervals import Estimate
 from normball.report.summary import Summary
-from normball.report.text import clean, percent, short
+from normball.report.text import percent, short
 from normball.selection.results import Study
 
 __all__ = ["GLOSSARY", "in_short", "interval", "methods_paragraph", "points", "stability_word"]
 
 GLOSSARY = {
-    "Accuracy": "The share of samples whose class was named rightly by a model that had not seen them.",
-    "Interval": "Where the accuracy would lie in 95 of 100 such studies. It is the corrected resampled t interval of "
+    "Accuracy": "The share of samples that were classified correctly by a model that had not seen them.",
+    "Interval": "A range that holds the true accuracy in about 95 of 100 such studies: the corrected resampled t interval of "
     "Nadeau and Bengio, which allows for folds that share training samples.",
-    "Chance": "What you get by always naming the most frequent class.",
-    "Balanced accuracy": "The mean of the shares of rightly named samples of each class: a rare class counts as much as "
+    "Chance": "What you get by always saying the most frequent class.",
+    "Balanced accuracy": "The accuracy within each class, averaged over the classes: a rare class counts as much as "
     "a frequent one.",
     "Baseline": "A well-known simple method, run on the very same folds.",
     "Area under the curve (AUC)": "How often a sample of the class scores higher than one of another class: 0.5 is "
@@ -31,9 +31,9 @@ GLOSSARY = {
     "variance that the classes explain (eta squared).",
     "p and q": "p: how often chance alone gives such a difference for one feature. q: the same after correction for "
     "the number of features (Benjamini-Hochberg): of the features with q below 0.05, about 5 % are false finds.",
-    "Confidence": "The probability that the model gives to the class it names.",
-    "Calibration": "Whether samples named with 80 % confidence are right 80 % of the time.",
-    "Latent space": "What the network makes of each sample before it names the class: samples that it takes for alike "
+    "Confidence": "The probability that the model gives to the class it predicts.",
+    "Calibration": "Whether predictions made with 80 % confidence are right 80 % of the time.",
+    "Latent space": "What the network makes of each sample before it decides on a class: samples that it takes for alike "
     "lie close together.",
     "Radius": "How much weight the first layer of the network may have in all: the smaller, the fewer features.",
     "Shuffled labels": "The same procedure with labels dealt out at random: what it finds then is chance.",
@@ -71,8 +71,8 @@ def in_short(study: Study, summary: Summary) -> list[str]:
     said = [
         f"The table has {_many(study.n_samples, 'sample')}, {_many(study.n_features, 'feature')} and "
         f"{len(study.classes)} classes ({listed}).",
-        f"On samples that it has not seen, the model names the right class for {percent(ours.mean)} of them (95 % "
-        f"interval: {interval(ours)}); always naming the most frequent class would give {percent(summary.chance)}.",
+        f"On samples that it has not seen, the model is right in {percent(ours.mean)} of the cases (95 % "
+        f"interval: {interval(ours)}); always saying the most frequent class would give {percent(summary.chance)}.",
     ]
     if summary.baseline is not None and summary.difference is not None:
         said.append(_against(summary.baseline.method, summary.baseline.accuracy.mean, summary.difference))
@@ -83,8 +83,8 @@ def in_short(study: Study, summary: Summary) -> list[str]:
     said.append(f"The final model uses {_many(summary.n_selected, 'feature')} of {study.n_features:,}{stable}.")
     if summary.p_permutation is not None:
         said.append(
-            f"With shuffled labels the same procedure did as well in p = {summary.p_permutation:.2g} of "
-            f"{_many(summary.n_permutations, 'run')}, itself counted."
+            f"Shuffled labels, in {_many(summary.n_permutations, 'run')} of the same procedure, do as well with "
+            f"p = {summary.p_permutation:.2g}."
         )
     return said
 
@@ -114,14 +114,16 @@ def methods_paragraph(study: Study, summary: Summary) -> str:
 def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterator[str]:
     norms = {"l1inf": "l1,inf", "l12": "l1,2", "l1": "l1", "bilevel_l1inf": "bilevel l1,inf"}
     norm = settings.get("norm", "l1inf")
-    version = settings.get("versions", {}).get("normball") or settings.get("version", "")
+    version = settings.get("versions", {}).get("normball", "")
     yield (
         f"Features that discriminate between {len(study.classes)} classes were selected among {study.n_features:,} "
         f"features of {study.n_samples:,} samples with normball{f' {version}' if version else ''}."
     )
-    for note in study.notes:
-        text = clean(note).strip()
-        yield text if text.endswith(".") else f"{text}."
+    for note in (short(note, 300) for note in study.notes):
+        text = note.partition(": ")[2] if note.startswith("log=") else note
+        if text != note or any(word in note for word in ("left out", "filled")):  # not of the file, but of the values
+            text = text.replace(" taken", " were taken").replace(" filled,", " were filled,")
+            yield f"{text[:1].upper()}{text[1:].rstrip('.')}."
     if norm in (None, "none"):
         yield "A supervised autoencoder was trained on all the features, without a projection."
     else:
@@ -158,6 +160,5 @@ def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterat
             f"The whole procedure was repeated with {summary.n_permutations} permutations of the labels "
             f"(p = {summary.p_permutation:.2g})."
         )
-    seed = settings.get("seed", settings.get("seeds"))
-    if seed is not None:
-        yield f"Random seed: {seed}."
+    if settings.get("seeds"):
+        yield f"Random seeds: {', '.join(map(str, settings['seeds']))}."

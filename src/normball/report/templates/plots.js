@@ -18,6 +18,15 @@ function base(height, extra = {}) {
   return layout;
 }
 
+// Round numbers inside the range of the values, written out: digits between decades are read as numbers of their own.
+function logAxis(values) {
+  const known = values.filter((v) => v > 0), low = Math.log10(Math.min(...known)), high = Math.log10(Math.max(...known));
+  const steps = high - low > 3 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];
+  const all = range(Math.ceil(high) - Math.floor(low) + 1).flatMap((i) => steps.map((s) => s * 10 ** (Math.floor(low) + i)));
+  const kept = all.filter((v) => Math.log10(v) > low - 0.1 && Math.log10(v) < high + 0.1);
+  return { type: "log", tickvals: kept, ticktext: kept.map((v) => number(v)), range: [low - 0.1, high + 0.1] };
+}
+
 const title = (text) => ({ title: { text } });
 const shares = { tickformat: ".0%" };
 const diagonal = () => ({ x: [0, 1], y: [0, 1], mode: "lines", line: { color: "#888888", dash: "dash", width: 1 }, hoverinfo: "skip", showlegend: false });
@@ -71,8 +80,8 @@ const plots = {
         line(p.accuracy, "y", "accuracy", 0, { error_y: { type: "data", array: p.error, color: data.colours[0], thickness: 1, width: 3 } }), mark(p.accuracy, "y", true),
         line(p.n_features, "y2", "number of features", 2, {}), mark(p.n_features, "y2", false)],
       layout: base(430, {
-        xaxis: { type: "log", ...title(byRadius ? "radius" : "number of features"), anchor: "y2", nticks: 8 },
-        yaxis: { ...shares, domain: [0.42, 1], ...title("accuracy") }, yaxis2: { type: "log", domain: [0, 0.36], nticks: 5, ...title("features") } }),
+        xaxis: { ...logAxis(x), ...title(byRadius ? "radius" : "number of features"), anchor: "y2" },
+        yaxis: { ...shares, domain: [0.42, 1], ...title("accuracy") }, yaxis2: { ...logAxis(p.n_features), domain: [0, 0.36], ...title("features") } }),
     };
   },
 
@@ -81,14 +90,14 @@ const plots = {
     const traces = [...new Set(rows.map((i) => f.direction[i]))].sort((a, b) => a - b).map((c) => {
       const mine = rows.filter((i) => f.direction[i] === c);
       return {
-        type: "bar", orientation: "h", name: "higher in " + plain(className(c), 24), x: mine.map((i) => f.importance[i]), y: mine.map((i) => rows.indexOf(i)), customdata: mine,
+        type: "bar", orientation: "h", width: 0.75, name: "higher in " + plain(className(c), 24), x: mine.map((i) => f.importance[i]), y: mine.map((i) => rows.indexOf(i)), customdata: mine,
         marker: { color: colour(c) }, hoverinfo: "text", textposition: "outside", cliponaxis: false, textfont: { size: 10 },
         text: mine.map((i) => percent(f.frequency[i])),
         hovertext: mine.map((i) => `<b>${plain(f.feature[i], 60)}</b><br>importance ${number(f.importance[i])}<br>selected in ${percent(f.frequency[i])} of the runs<br>q = ${number(f.q_value[i], 2)}`) };
     });
     const most = Math.max(...rows.map((i) => f.importance[i] || 0), 1e-12), height = 90 + 21 * Math.max(rows.length, 6);
     const layout = base(height, {
-      xaxis: { ...title("importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay", bargap: 0.25,
+      xaxis: { ...title(narrow.matches ? "importance" : "importance (label: selected in … of the runs)"), range: [0, 1.14 * most] }, barmode: "overlay",
       yaxis: { tickvals: range(rows.length), ticktext: rows.map((i) => plain(f.feature[i])), range: [rows.length - 0.4, -0.6], gridcolor: "rgba(0,0,0,0)" } });
     layout.legend.y = -64 / (height - 60);
     return { traces, layout };
@@ -99,13 +108,13 @@ const plots = {
     const z = rows.map((f) => columns.map((i) => v.z[f][i]));
     const name = rows.map((f) => plain(v.feature[f], 60));
     const who = columns.map((i) => `${plain(s.name[i], 60)}<br>${plain(className(s.label[i]), 40)}`);
-    const text = rows.map((f, r) => columns.map((i, c) => `<b>${name[r]}</b><br>${who[c]}<br>value ${number(v.columns[f][i])}, ${number(z[r][c], 2)} standard deviations`));
+    const text = rows.map((f, r) => columns.map((i, c) => `<b>${name[r]}</b><br>${who[c]}<br>${v.unit} ${number(v.columns[f][i])}, ${number(z[r][c], 2)} standard deviations`));
     const strip = data.classes.map((label, c) => ({
       type: "bar", name: plain(label, 30), yaxis: "y2", hoverinfo: "skip", marker: { color: colour(c), line: { width: 0 } }, width: 1,
       x: range(columns.length).filter((k) => s.label[columns[k]] === c), y: columns.filter((i) => s.label[i] === c).map(() => 1) }));
     const height = Math.max(260, 130 + 16 * rows.length), top = 14 / (height - 80);
     const layout = base(height, {
-      xaxis: { showticklabels: false, showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5], ...title("samples"), anchor: "y" },
+      xaxis: { showticklabels: false, ticks: "", showgrid: false, zeroline: false, range: [-0.5, columns.length - 0.5], ...title("samples"), anchor: "y" },
       yaxis: { domain: [0, 1 - 1.5 * top], tickvals: range(rows.length), ticktext: rows.map((f) => plain(v.feature[f])), range: [rows.length - 0.5, -0.5], showgrid: false, zeroline: false },
       yaxis2: { domain: [1 - top, 1], visible: false, fixedrange: true, range: [0, 1] }, bargap: 0, barmode: "overlay" });
     layout.legend.y = -36 / (height - 80);
@@ -122,16 +131,16 @@ const plots = {
       x: j, y: i, showarrow: false, text: n > 14 && !counts[i][j] ? "" : String(counts[i][j]), font: { size: n > 14 ? 9 : 14, color: z[i][j] > 0.55 ? "#ffffff" : "#1c2430" } })));
     return {
       traces: [{ type: "heatmap", z, showscale: false, zmin: 0, zmax: 1, xgap: 2, ygap: 2, colorscale: [[0, "#eef4fa"], [1, "#08519c"]], hoverinfo: "text",
-        text: counts.map((row, i) => row.map((value, j) => `true: ${plain(data.classes[i], 40)}<br>named: ${plain(data.classes[j], 40)}<br>${value} samples, ${percent(z[i][j], 1)} of the row`)) }],
-      layout: base(Math.min(560, 200 + 60 * n), { annotations: cells,
-        xaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, ...title("named class") },
+        text: counts.map((row, i) => row.map((value, j) => `true: ${plain(data.classes[i], 40)}<br>predicted: ${plain(data.classes[j], 40)}<br>${value} samples, ${percent(z[i][j], 1)} of the row`)) }],
+      layout: base(n < 6 ? 400 : Math.min(640, 200 + 40 * n), { annotations: cells,
+        xaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, ...title("predicted class") },
         yaxis: { tickvals: range(n), ticktext: names, showgrid: false, zeroline: false, range: [n - 0.5, -0.5], ...title("true class") } }),
     };
   },
 
   roc() {
     const dash = ["solid", "dash", "dashdot", "dot"];
-    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(2)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[i % 4], width: 2 },
+    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(3)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[i % 4], width: 2 },
       hoverinfo: "text", text: c.x.map((x, k) => `${plain(c.name, 40)}<br>false positives ${percent(x)}, true positives ${percent(c.y[k])}`) }));
     return { traces: [diagonal(), ...traces], layout: base(400, { showlegend: true, xaxis: { ...title("false positive rate"), range: [-0.02, 1.02] }, yaxis: { ...title("true positive rate"), range: [-0.02, 1.04] } }) };
   },
@@ -142,7 +151,7 @@ const plots = {
       error_y: { type: "data", symmetric: false, array: c.high.map((h, i) => Math.max(0, h - c.y[i])), arrayminus: c.low.map((l, i) => Math.max(0, c.y[i] - l)), thickness: 1, width: 3 },
       text: c.x.map((x, i) => `${c.n[i]} samples<br>stated ${percent(x)}, right ${percent(c.y[i])}`) };
     const low = Math.max(0, Math.min(...c.x) - 0.05);
-    return { traces: [diagonal(), trace], layout: base(400, { xaxis: { ...shares, ...title("stated confidence"), range: [low, 1.02] }, yaxis: { ...shares, ...title("share that was right"), range: [-0.02, 1.04] } }) };
+    return { traces: [diagonal(), trace], layout: base(400, { xaxis: { ...shares, ...title("stated confidence"), range: [low, 1.02] }, yaxis: { ...shares, ...title("share that is right"), range: [-0.02, 1.04] } }) };
   },
 
   losses() {
@@ -156,15 +165,15 @@ const plots = {
   permutations() {
     const line = { x: [data.accuracy, data.accuracy], y: [0, 1], yaxis: "y2", mode: "lines", name: "with the true labels", line: { color: data.colours[1], width: 3 }, hoverinfo: "text", text: ["", ""].map(() => `true labels: ${percent(data.accuracy, 1)}`) };
     return {
-      traces: [{ type: "histogram", x: data.permutations, name: "with shuffled labels", marker: { color: "#888888" }, nbinsx: 30 }, line],
-      layout: base(430, { showlegend: true, xaxis: { ...shares, ...title("accuracy") }, yaxis: title("shuffles"), yaxis2: { overlaying: "y", range: [0, 1], visible: false } }),
+      traces: [{ type: "histogram", x: data.permutations, name: "with shuffled labels", marker: { color: "#888888" }, nbinsx: Math.min(30, Math.max(5, Math.round(data.permutations.length / 5))) }, line],
+      layout: base(430, { showlegend: true, xaxis: { ...shares, ...title("accuracy") }, yaxis: { ...title("shuffles"), nticks: Math.min(8, data.permutations.length + 1), tickformat: "d" }, yaxis2: { overlaying: "y", range: [0, 1], visible: false } }),
     };
   },
 
   box() {
     const f = data.features, column = data.values.columns[data.values.row.indexOf(chosen.feature)], s = data.samples;
     const ticks = { tickvals: range(data.classes.length), ticktext: data.classes.map((name) => plain(name, data.classes.length > 3 ? 12 : 20)), range: [-0.6, data.classes.length - 0.4], zeroline: false };
-    const layout = base(360, { showlegend: false, xaxis: ticks, yaxis: { ...title(column ? "value" : "mean"), zeroline: false } });
+    const layout = base(360, { showlegend: false, xaxis: ticks, yaxis: { ...title(column ? data.values.unit : "mean"), zeroline: false } });
     if (!column) {
       return { layout, traces: [{ type: "scatter", mode: "markers", x: range(data.classes.length), y: f.means.map((m) => m[chosen.feature]), hovertemplate: "mean %{y:.4g}<extra></extra>",
         marker: { size: 14, color: data.classes.map((_, c) => colour(c)), symbol: data.classes.map((_, c) => symbol(c)) } }] };
