@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 __all__ = ["MISSING", "UNLABELLED", "Cells", "looks"]
 
 MISSING = frozenset(
-    ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "none", "nil")
-    + ("NA_real_", "NA_character_", "#N/A", "#NA", "#N/A N/A", "#NUM!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!")
-    + ("?", "-", "--", "---", ".", "..", "<NA>", "missing", "Missing", "NaT")
+    {"", "NA", "N/A", "n/a", "na", "NaN", "nan", "NAN", "-nan", "-NaN", "null", "NULL", "Null", "None", "none", "nil"}
+    | {"#N/A", "#NA", "#N/A N/A", "#NUM!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NULL!", "<NA>", "NaT"}
+    | {"?", "-", "--", "---", ".", "..", "missing", "Missing"}
 )
 # In a label, "-" is the opposite of "+", and "none" may be a treatment.
 UNLABELLED = frozenset(("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "<NA>", "NaT", "?"))
@@ -43,7 +43,7 @@ class Cells:
 
     def number(self, text: str) -> float | None:
         """Return the number in `text`, NaN where it says that there is none, None where it is text."""
-        text = text.strip()
+        text = text.strip().replace("\u2212", "-")
         if text in self.missing:
             return math.nan
         kind = looks(text, self.decimal)
@@ -52,6 +52,5 @@ class Cells:
         if kind == "grouped" and self.grouping:
             if len(self.grouped) < 3:
                 self.grouped.append(text)
-            bare = re.sub(r"[^\d+\-%s]" % re.escape(self.decimal), "", text)
-            return float(bare.replace(",", "."))
+            return float(re.sub(f"[^-+0-9{self.decimal}]", "", text).replace(",", "."))
         return None

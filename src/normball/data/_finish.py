@@ -25,10 +25,10 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
         _unique(raw.ids, f"{name}: sample id", raw.row)
     if not len(raw.X):
         raise TableError(f"{name}: there are no samples")
-    _in_range(raw, name)
-    for mark in extra_missing:
+    for mark in extra_missing:  # where it is a number, however it is written
         with contextlib.suppress(ValueError):
-            raw.X[raw.X == np.float32(mark)] = np.nan
+            raw.X[np.float32(mark) == raw.X] = np.nan
+    _in_range(raw, name)
     ids = raw.ids if raw.ids is not None else [str(i + 1) for i in range(len(raw.X))]
     X, y, groups = raw.X, raw.y, raw.groups
     if groups is not None and (bare := [i for i, each in enumerate(groups) if each in UNLABELLED]):
@@ -45,7 +45,8 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
             groups = groups and [groups[i] for i in kept]
         _classes(y, name, options, folds)
     features = raw.features
-    keep = _telling(X, features, notes)
+    # Samples without labels are there to be scored: what is constant among a few of them may still matter.
+    keep = _telling(X, features, notes) if y is not None else np.ones(len(features), bool)
     if not keep.any():
         raise TableError(f"{name}: every feature is constant or missing in all samples")
     if not keep.all():
@@ -113,10 +114,11 @@ def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) 
             count = int(gone.sum())
             verb = "features are" if count > 1 else "feature is"
             notes.append(f"{count} {verb} {what}, left out: {few}{', ...' if count > 5 else ''}")
-    return ~(empty | constant)
+    keep: npt.NDArray[np.bool_] = ~(empty | constant)
+    return keep
 
 
-_DATE = re.compile(r"(\d{1,2}-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\d{4}-\d\d-\d\d( 00:00:00)?)", re.IGNORECASE)
+_DATE = re.compile(r"(\d{1,2}-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\d{4}-\d\d-\d\d( 00:00:00)?)", re.I)
 
 
 def _dates(features: list[str], notes: list[str]) -> None:

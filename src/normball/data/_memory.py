@@ -58,10 +58,7 @@ def check_memory(name: str, rows: float, columns: int, on_disk: int, limit: int 
 
 
 def _size(amount: float) -> str:
-    for unit in ("bytes", "KB", "MB", "GB"):
-        if amount < 1024:
-            break
-        amount /= 1024
-    else:
-        unit = "TB"
-    return f"{amount:.0f} {unit}" if amount >= 100 or unit == "bytes" else f"{amount:.1f} {unit}"
+    power = 0
+    while amount >= 1024 and power < 4:
+        amount, power = amount / 1024, power + 1
+    return f"{amount:.{1 if power and amount < 100 else 0}f} {('bytes', 'KB', 'MB', 'GB', 'TB')[power]}"

@@ -51,7 +51,6 @@ class Raw:
     groups: list[str] | None
     notes: list[str]
     row: Callable[[int], str] = field(default=lambda i: f"row {i + 1}")  # where a sample stands in the file
-    hint: str = ""
 
 
 def near(wanted: str, names: Sequence[str]) -> str:
@@ -157,7 +156,7 @@ def raw_labels(values: Any) -> list[str]:
     """Turn typed values into labels: whole numbers without a point, nothing for what is missing."""
     labels = []
     for value in values:
-        if value is None or value != value:  # NaN
+        if value is None or (isinstance(value, (float, np.floating)) and np.isnan(value)):
             labels.append("")
         elif isinstance(value, (float, np.floating)) and float(value).is_integer():
             labels.append(str(int(value)))

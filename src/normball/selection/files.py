@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["harmless", "plain", "write_csv", "write_text"]
+__all__ = ["csv_text", "harmless", "on_disk", "plain", "write_text"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -19,7 +22,7 @@ def write_text(path: Path, text: str) -> None:
     """Write under another name, then rename: whoever reads finds the old text or the new."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with fresh.open("w", encoding="utf-8", newline="") as file:
+    with fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         file.write(text)
     os.replace(fresh, path)
 
@@ -45,13 +48,27 @@ def harmless(cell: Any) -> Any:
     return f"'{cell}" if risky else cell
 
 
-def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV, its text made harmless."""
+def csv_text(table: pd.DataFrame) -> str:
+    """Return a table as CSV, its text made harmless."""
     shown = table.rename(columns=harmless)
     for place, column in enumerate(table.columns):
         if not pd.api.types.is_numeric_dtype(table[column]):
             shown.isetitem(place, table[column].map(harmless))
-    write_text(path, shown.to_csv(index=False, lineterminator="\n"))
+    return str(shown.to_csv(index=False, lineterminator="\n"))
+
+
+@contextmanager
+def on_disk(table: Any, folder: Path) -> Iterator[Any]:
+    """Lend a table whose numbers are mapped from a file: all workers share them, and the first copy can go."""
+    path = folder / "table.npy"
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(path, table.X)
+    lean = replace(table, X=np.load(path, mmap_mode="r"))
+    del table
+    try:
+        yield lean
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def plain(value: Any) -> Any:

@@ -17,41 +17,18 @@ from normball.estimators import SupervisedAutoencoder
 from normball.selection.files import write_text
 from normball.selection.preparation import Impute, Log
 
-__all__ = ["Model", "load_model", "save_model"]
+__all__ = ["load_model", "save_model"]
 
 _FORMAT = 1
 
 
-class Model:
-    """A fitted pipeline with the names of its features.
-
-    Attributes
-    ----------
-    pipeline : Pipeline
-        As in ``Study.model``.
-    feature_names : list of str
-        The columns that it expects, in order.
-    classes : list of str
-        What it tells apart.
-    selected : ndarray of int
-        The columns that it uses; all others may be anything.
-    """
-
-    def __init__(self, pipeline: Pipeline, feature_names: list[str]) -> None:
-        self.pipeline, self.feature_names = pipeline, feature_names
-        self.classes = [str(name) for name in pipeline[-1].classes_]
-        self.selected = pipeline[-1].get_support(indices=True)
-
-
-def save_model(pipeline: Pipeline, feature_names: list[str], folder: str | Path) -> None:
+def save_model(pipeline: Pipeline, folder: str | Path) -> None:
     """Write a fitted pipeline of a study to a folder, which appears as a whole.
 
     Parameters
     ----------
     pipeline : Pipeline
         ``Study.model``.
-    feature_names : list of str
-        Of the table that it was fitted to.
     folder : path
         Replaced if it exists.
     """
@@ -60,12 +37,13 @@ def save_model(pipeline: Pipeline, feature_names: list[str], folder: str | Path)
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     impute, log, sae = (pipeline[name] for name in ("impute", "log", "autoencoder"))
+    names = [str(name) for name in pipeline.feature_names_in_]
     told = {
         "format": _FORMAT,
         "normball": __version__,
-        "feature_names": list(feature_names),
+        "feature_names": names,
         "classes": [str(name) for name in sae.classes_],
-        "selected": [feature_names[k] for k in sae.get_support(indices=True)],
+        "selected": [names[k] for k in sae.get_support(indices=True)],
         "impute": {"how": impute.how},
         "log": {"when": log.when, "taken": log.taken_, "offset": log.offset_, "floor": log.floor_},
     }
@@ -76,8 +54,18 @@ def save_model(pipeline: Pipeline, feature_names: list[str], folder: str | Path)
     os.replace(fresh, folder)
 
 
-def load_model(folder: str | Path) -> Model:
+def load_model(folder: str | Path) -> Pipeline:
     """Read what `save_model`, or ``normball select``, has written.
+
+    Parameters
+    ----------
+    folder : path
+        The folder ``model`` among the results.
+
+    Returns
+    -------
+    Pipeline
+        As in ``Study.model``; ``feature_names_in_`` are the columns that it expects, in order.
 
     Raises
     ------
@@ -100,5 +88,6 @@ def load_model(folder: str | Path) -> Model:
         reason = f"{type(error).__name__}: {error}"
         expected = "a folder that normball select has written"
         raise ValueError(f"model: expected {expected}, got {folder} ({reason})") from None
-    impute.fill_, impute.n_features_in_, log.n_features_in_ = fill, len(fill), len(fill)
-    return Model(Pipeline([("impute", impute), ("log", log), ("autoencoder", sae)]), names)
+    impute.fill_, impute.feature_names_in_ = fill, np.array(names, dtype=object)
+    impute.n_features_in_ = log.n_features_in_ = len(fill)
+    return Pipeline([("impute", impute), ("log", log), ("autoencoder", sae)])

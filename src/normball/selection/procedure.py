@@ -97,8 +97,9 @@ def study(
     progress : path, optional
         A folder for finished folds. The same study goes on from there; another one begins anew.
     listener : callable, optional
-        Called with a dict when it starts, ``event="start"``, with ``began`` ("new", "again" or "anew"), ``done`` and
-        ``total``; and after each unit, ``event="unit"``, with ``unit``, ``done``, ``total`` and ``seconds``.
+        Called with a dict when it starts, ``event="start"``, with ``began`` ("new", "again" or "anew"), ``units``,
+        ``finished``, ``done`` and ``total``; and after each unit, ``event="unit"``, with ``unit``, ``seconds``,
+        ``done`` and ``total``.
 
     Returns
     -------
@@ -143,34 +144,27 @@ def study(
     model = None
     if ("final",) in found and store.model is not None:
         try:
-            model = load_model(store.model).pipeline
+            model = load_model(store.model)
         except ValueError:
             del found["final",]
     tell = listener or (lambda event: None)
-    tell({"event": "start", "began": store.began, "done": len(found), "total": len(units)})
+    count = {"done": len(found), "total": len(units)}
+    tell({"event": "start", "began": store.began, "units": units, "finished": list(found), **count})
 
     threads = torch.get_num_threads()
     started = time.perf_counter()
     try:
-        waiting = (delayed(run)(data, options, unit) for unit in units if unit not in found)
-        for unit, result, fitted in Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")(
-            waiting
-        ):
+        waiting = [delayed(run)(data, options, unit) for unit in units if unit not in found]
+        for unit, result, fitted in Parallel(n_jobs=jobs, return_as="generator_unordered")(waiting):
             if fitted is not None:
                 model = fitted
+                model["impute"].feature_names_in_ = np.array(names, dtype=object)
                 if store.model is not None:
-                    save_model(fitted, names, store.model)
+                    save_model(model, store.model)
             store.put(unit, result)
             found[unit] = result
-            tell(
-                {
-                    "event": "unit",
-                    "unit": unit,
-                    "done": len(found),
-                    "total": len(units),
-                    "seconds": result["seconds"],
-                }
-            )
+            count["done"] = len(found)
+            tell({"event": "unit", "unit": unit, "seconds": result["seconds"], **count})
     finally:
         torch.set_num_threads(threads)
 

@@ -1,4 +1,4 @@
-"""One-way analysis of variance with gaps, false discovery rates, and intervals that know of overlapping folds."""
+"""One-way analysis of variance with gaps, and false discovery rates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-__all__ = ["adjusted", "corrected_interval", "univariate"]
+__all__ = ["adjusted", "univariate"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -68,25 +68,3 @@ def univariate(X: Any, y: npt.NDArray[np.intp], classes: int, rows: Any = slice(
 def adjusted(p: Floats) -> Floats:
     """Return the q-values of Benjamini and Hochberg."""
     return np.asarray(stats.false_discovery_control(p)) if len(p) else p
-
-
-def corrected_interval(values: Any, test_share: float, level: float = 0.95) -> tuple[float, float, float]:
-    """Return mean, lower and upper end for scores of repeated cross-validation.
-
-    The folds share training samples, so their spread understates the error. C. Nadeau and Y. Bengio, *Inference for the
-    generalization error* (2003): the variance of the mean is that of the scores times ``1 / m + test / train``.
-
-    Parameters
-    ----------
-    values : array_like
-        One score, or paired difference, for each fold of each repeat.
-    test_share : float
-        The part of the samples that is in a test fold.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, np.nan, np.nan
-    variance = float(values.var(ddof=1)) * (1.0 / len(values) + test_share / (1.0 - test_share))
-    half = float(stats.t.ppf(0.5 + level / 2.0, len(values) - 1)) * np.sqrt(variance)
-    return mean, mean - half, mean + half

@@ -119,7 +119,7 @@ def _fitted(
 ) -> tuple[Pipeline, npt.NDArray[Any]]:
     """Fit to some rows; returns the pipeline, and the rows as its last step saw them."""
     model = _model(data, options, train, y, seed, told)
-    A = _prepared(model, np.array(data.X[train]), fit=True)
+    A = _prepared(model, np.asarray(data.X)[train], fit=True)
     labels = np.array(data.classes, dtype=object)[y[train]]
     model[-1].fit(A, labels)
     return model, A
@@ -138,7 +138,7 @@ def _fold(data: Data, options: Options, repeat: int, fold: int) -> dict[str, Any
     train, test = folds.outer(data.y, data.groups, options.folds, seed, data.classes)[fold]
     start = time.perf_counter()
     model, A = _fitted(data, options, train, data.y, seed)
-    B = _prepared(model, np.array(data.X[test]), fit=False)
+    B = _prepared(model, np.asarray(data.X)[test], fit=False)
     sae = model[-1]
     methods = {OURS: (_proba(model, B, data.classes), int(sae.support_.sum()), time.perf_counter() - start)}
     groups = None if data.groups is None else data.groups[train]
@@ -185,7 +185,7 @@ def _permutation(data: Data, options: Options, number: int) -> dict[str, Any]:
     for train, test in _splits_of_shuffled(data, options, y, number):
         try:
             model, _ = _fitted(data, options, train, y, options.random_state)
-            B = _prepared(model, np.array(data.X[test]), fit=False)
+            B = _prepared(model, np.asarray(data.X)[test], fit=False)
             guess = _proba(model, B, data.classes).argmax(1)
         except ValueError:
             if options.radius is None:
