@@ -36,7 +36,9 @@ LONG = "x" * 10_000
 
 @pytest.fixture(scope="session")
 def tame(tmp_path_factory):
-    study = make_study(n=90, d=20_000, classes=("control", "tumour", "third"), shift=2.0, n_selected=30, permutations=20)
+    study = make_study(
+        n=90, d=20_000, classes=("control", "tumour", "third"), shift=2.0, n_selected=30, permutations=20
+    )
     folder = tmp_path_factory.mktemp("tame")
     return study, write_report(study, folder)
 

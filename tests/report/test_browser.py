@@ -26,7 +26,9 @@ class Opened:
     """A page, with all that it asked for and all that it complained about."""
 
     def __init__(self, browser, path, width=1280):
-        self.context = browser.new_context(offline=True, viewport={"width": width, "height": 900}, accept_downloads=True)
+        self.context = browser.new_context(
+            offline=True, viewport={"width": width, "height": 900}, accept_downloads=True
+        )
         self.page = self.context.new_page()
         self.asked, self.complaints = [], []
         self.page.on("request", lambda request: self.asked.append(request.url))

@@ -11,7 +11,19 @@ import normball.report
 from normball.report import write_report
 from tests.report.synthetic import make_study
 
-FIGURES = {"methods", "latent", "path", "ranking", "heatmap", "boxes", "confusion", "roc", "calibration", "losses", "permutations"}
+FIGURES = {
+    "methods",
+    "latent",
+    "path",
+    "ranking",
+    "heatmap",
+    "boxes",
+    "confusion",
+    "roc",
+    "calibration",
+    "losses",
+    "permutations",
+}
 
 
 class Parsed(html.parser.HTMLParser):
@@ -63,7 +75,9 @@ def test_names_are_text_whatever_they_say(nasty, pages):
 def test_all_figures_are_there_and_sound(tame, nasty):
     for study, path in (tame, nasty):
         wanted = FIGURES if study.permutations else FIGURES - {"permutations"}
-        assert {p.name for p in (path.parent / "figures").iterdir()} == {f"{n}.{k}" for n in wanted for k in ("svg", "png")}
+        assert {p.name for p in (path.parent / "figures").iterdir()} == {
+            f"{n}.{k}" for n in wanted for k in ("svg", "png")
+        }
         for name in wanted:
             svg = (path.parent / "figures" / f"{name}.svg").read_bytes()
             elements = {element.tag.rpartition("}")[2] for element in ET.fromstring(svg).iter()}
