@@ -134,7 +134,7 @@ def test_a_clicked_feature_shows_its_boxes(quiet, tame):
     assert boxes.count() == 3
     quiet.page.locator("#feature-table tbody tr:nth-child(5) .link").click()
     assert name.text_content() == table[4]
-    assert quiet.page.locator("#feature-table tbody tr[aria-selected=true]").count() == 1
+    assert quiet.page.locator("#feature-table tbody tr[aria-current=true]").count() == 1
     quiet.click(quiet.page.locator('[data-plot="heatmap"] .heatmaplayer image'))
     assert name.text_content() in set(tame[0].values.columns) - {table[4]}
     quiet.page.locator("#feature-choice").select_option(index=3)
