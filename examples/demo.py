@@ -52,8 +52,7 @@ def picture(Y: np.ndarray, X: np.ndarray, info: normball.ProjectionInfo, radius:
         f"$|Y|$: norm {normball.norm_l1inf(Y):.1f}",
         f"$|X|$, its projection: norm {normball.norm_l1inf(X):.1f}, {info.n_nonzero} of {Y.shape[1]} groups left",
     )
-    colours = plt.get_cmap("cividis").copy()
-    colours.set_bad("white")
+    colours = plt.get_cmap("cividis").with_extremes(bad="white")
     for panel, values, title in zip((before, after), (Y, X), titles, strict=True):
         shown = np.ma.masked_equal(np.abs(values), 0.0)
         image = panel.imshow(shown, aspect="auto", cmap=colours, vmin=0, vmax=np.abs(Y).max(), interpolation="nearest")
