@@ -36,7 +36,9 @@ LONG = "x" * 10_000
 
 @pytest.fixture(scope="session")
 def tame(tmp_path_factory):
-    study = make_study(n=90, d=20_000, classes=("control", "tumour", "third"), shift=2.0, n_selected=30, permutations=20)
+    study = make_study(
+        n=90, d=20_000, classes=("control", "tumour", "third"), shift=2.0, n_selected=30, permutations=20
+    )
     folder = tmp_path_factory.mktemp("tame")
     return study, write_report(study, folder)
 
@@ -51,6 +53,7 @@ def nasty(tmp_path_factory):
     )  # fmt: skip
     study.settings["target"] = '"><script>window.harmed=1</script>'
     study.settings["<i>key</i>"] = {"half \ud800": "<i>value</i>"}
+    study.notes.append("2 features left out: \u202eabc, def")
     study.notes.append("<u>3</u> features left out: " + ", ".join(names))
     folder = tmp_path_factory.mktemp("nasty")
     return study, write_report(study, folder)

@@ -5,6 +5,8 @@ import pandas as pd
 
 from normball.selection.results import Study
 
+SCORES = ["method", "repeat", "fold", "accuracy", "balanced_accuracy", "auc", "n_features", "seconds"]
+
 
 def make_study(
     n=120, d=300, classes=("control", "tumour"), shift=1.0, seed=0, names=None, samples=None, permutations=0, repeats=2,
@@ -57,10 +59,12 @@ def make_study(
         "feature": names, "rank": 0, "selected": False, "frequency": chosen, "importance": importance,
         "direction": np.array(classes, dtype=object)[means.argmax(0)], "effect": (means[-1] - means[0]) / spread,
         "p_value": p_value, "q_value": np.minimum(1, p_value * 10),
-        **{f"importance:{c}": importance / k for c in classes}, **{f"mean:{c}": means[i] for i, c in enumerate(classes)},
+        **{f"importance:{c}": importance / k for c in classes},
+        **{f"mean:{c}": means[i] for i, c in enumerate(classes)},
     }).iloc[rank].reset_index(drop=True)  # fmt: skip
     features["rank"] = np.arange(1, d + 1)
     features.loc[: kept - 1, "selected"] = True
+    shown = rank[: min(kept, 200)]
     everything = np.arange(n)
     z = scores_of(everything, everything, np.sort(rank[:kept])) / 10
     latent = pd.DataFrame({"sample": samples, "label": label, "predicted": predicted})
@@ -79,19 +83,19 @@ def make_study(
         for stage, start in (("ranking", 0.7), ("refit", 0.5))
     ])  # fmt: skip
     return Study(
-        settings={"table": table, "target": "diagnosis", "folds": folds, "repeats": repeats, "seeds": [0, 1], "versions": {"normball": "0.1.0"}},
+        settings={"table": table, "target": "diagnosis", "seeds": [0, 1], "versions": {"normball": "0.1.0"}},
         n_samples=n,
         n_features=d,
         classes=classes,
         notes=["2 constant features left out", "delimiter: comma", "log=auto: logarithms to base 2 taken"],
-        scores=pd.DataFrame(rows, columns=["method", "repeat", "fold", "accuracy", "balanced_accuracy", "auc", "n_features", "seconds"]),
+        scores=pd.DataFrame(rows, columns=SCORES),
         predictions=pd.DataFrame({"sample": samples, "label": label, "predicted": predicted, "confidence": p.max(1),
                                   **{f"p:{c}": p[:, i] for i, c in enumerate(classes)}}),
         features=features,
         path=path,
         latent=latent,
         losses=losses,
-        values=pd.DataFrame(X[:, rank[: min(kept, 200)]], index=samples, columns=[names[j] for j in rank[: min(kept, 200)]]),
+        values=pd.DataFrame(X[:, shown], index=samples, columns=[names[j] for j in shown]),
         stability={"index": 0.62, "low": 0.55, "high": 0.69},
         permutations=list(rng.normal(1 / k, 0.05, size=permutations)),
         seconds={"reading": 0.1, "training": 12.0},

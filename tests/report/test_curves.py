@@ -47,7 +47,9 @@ def test_calibration_bins_hold_all_samples(study):
 
 
 def test_standardised_columns():
-    values = pd.DataFrame({"a": [1.0, 2.0, 3.0], "same": 5.0, "gap": [1.0, np.nan, 3.0], "large": [1e308, -1e308, 0.0], "none": np.nan})
+    values = pd.DataFrame(
+        {"a": [1.0, 2.0, 3.0], "same": 5.0, "gap": [1.0, np.nan, 3.0], "large": [1e308, -1e308, 0.0], "none": np.nan}
+    )
     z = standardised(values)
     assert np.isfinite(z).all()
     assert z[:, 0] == pytest.approx([-np.sqrt(1.5), 0, np.sqrt(1.5)])
@@ -91,13 +93,17 @@ def test_the_page_is_bounded_however_large_the_study(monkeypatch):
     assert data["samples"]["left_out"] == 300 - len(data["samples"]["name"])
     assert len(data["values"]["columns"]) == 40
     wrong = (study.predictions["label"] != study.predictions["predicted"]).sum()
-    assert sum(a != b for a, b in zip(data["samples"]["label"], data["samples"]["predicted"], strict=True)) == min(wrong, 75)
+    assert sum(a != b for a, b in zip(data["samples"]["label"], data["samples"]["predicted"], strict=True)) == min(
+        wrong, 75
+    )
     script_json(data)
 
 
 def test_values_and_names_stay_together(study):
     data = payload(study, summarise(study))
-    for name, row, column in zip(data["values"]["feature"], data["values"]["row"], data["values"]["columns"], strict=True):
+    for name, row, column in zip(
+        data["values"]["feature"], data["values"]["row"], data["values"]["columns"], strict=True
+    ):
         assert data["features"]["feature"][row] == name
         assert column == pytest.approx(study.values[name].tolist(), rel=1e-3)
     assert [data["classes"][i] for i in data["samples"]["label"]] == list(study.predictions["label"])

@@ -100,7 +100,8 @@ def _samples(study: Study, summary: Summary) -> Iterator[Caution]:
             "few_samples",
             False,
             f"There are few samples: {study.n_samples} in all, {fewest} in the smallest class, {short(rarest)}.",
-            "Read the interval rather than the accuracy, and confirm the features on new samples before building on them.",
+            "Read the interval rather than the accuracy, and confirm the features on new samples before you build on "
+            "them.",
         )
     if summary.counts[most] > IMBALANCE * fewest:
         yield Caution(
@@ -119,7 +120,7 @@ def _selection(summary: Summary) -> Iterator[Caution]:
             False,
             f"The selection is unstable (index {summary.stability.mean:.2f}): other samples would have given other "
             "features.",
-            "Trust features with a high selection frequency only, and expect correlated features to replace each other.",
+            "Trust features with a high selection frequency only; correlated features may replace each other.",
         )
 
 
@@ -147,8 +148,8 @@ def _batch(study: Study) -> Iterator[Caution]:
             False,
             "Within the classes, the place of a sample in the latent space goes with its place in the table: perhaps a "
             "drift of the instrument, or batches one after the other.",
-            "Find out how the table was ordered; if by time or plate, correct for it, or keep batches together in folds "
-            "with --group.",
+            "Find out how the table was ordered; if by time or plate, correct for it, or keep batches together in "
+            "folds with --group.",
         )
 
 
@@ -159,7 +160,7 @@ def main_axis(points: Floats) -> Floats:
 
 
 def two_groups(x: Floats) -> float:
-    """The share of the variance that goes away when the points are cut into the best two groups of 15 % or more."""
+    """Return the share of the variance that goes away when the best cut makes two groups of 15 % or more."""
     x = np.sort(x)
     n, least = len(x), int(np.ceil(0.15 * len(x)))
     if x[0] == x[-1] or n < 2:

@@ -24,7 +24,7 @@ def confusion(study: Study) -> npt.NDArray[np.int64]:
     """Count samples by true class (rows) and predicted class (columns)."""
     names = [str(name) for name in study.classes]
     table = pd.crosstab(study.predictions["label"].astype(str), study.predictions["predicted"].astype(str))
-    return table.reindex(index=names, columns=names, fill_value=0).to_numpy(np.int64)
+    return np.asarray(table.reindex(index=names, columns=names, fill_value=0), dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def standardised(values: pd.DataFrame) -> Floats:
 
 
 def heat_order(z: Floats, groups: npt.NDArray[Any]) -> tuple[list[int], list[int]]:
-    """The order of samples (within their class) and of features: leaves of trees of average linkage."""
+    """Return the order of samples (within their class) and of features: leaves of trees of average linkage."""
     samples: list[int] = []
     for group in dict.fromkeys(groups.tolist()):
         mine = np.flatnonzero(groups == group)
@@ -135,5 +135,7 @@ def latent_axes(study: Study) -> list[Axis]:
     u, s, v = np.linalg.svd(centred, full_matrices=False)
     sign = np.sign(v[np.arange(len(v)), np.abs(v).argmax(1)])  # so that rerunning gives the same picture
     share = s**2 / max(float((s**2).sum()), np.finfo(float).tiny)
-    main = [Axis(f"main axis {i + 1} ({100 * share[i]:.0f} % of the spread)", u[:, i] * s[i] * sign[i]) for i in range(2)]
+    main = [
+        Axis(f"main axis {i + 1} ({100 * share[i]:.0f} % of the spread)", u[:, i] * s[i] * sign[i]) for i in range(2)
+    ]
     return main + raw

@@ -1,6 +1,7 @@
 """The figures as files, by matplotlib: for papers, for print, and for readers without scripts."""
 
 import io
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ __all__ = ["FIGURES", "draw", "image"]
 RANKED, BOXES = 25, 9
 MANY_POINTS = 2000  # as vectors they would make a file that nobody can open
 
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.size": 9,
     "font.family": ["DejaVu Sans"],
     "svg.fonttype": "none",  # text stays text: it can be edited, and any script is shown by the viewer's own fonts
@@ -52,13 +53,15 @@ def draw(name: str, data: Data) -> Figure | None:
     with _styled():
         figure = FIGURES[name](data)
         if figure is not None:
-            figure.draw_without_rendering()  # lays it out, once for all the files
+            engine = figure.get_layout_engine()
+            if engine is not None:  # laid out once, for all the files
+                engine.execute(figure)
             figure.set_layout_engine("none")
         return figure
 
 
 def image(figure: Figure, kind: str) -> bytes:
-    """The figure as the bytes of an SVG or PNG file; the same each time."""
+    """Return the figure as the bytes of an SVG or PNG file; the same each time."""
     buffer = io.BytesIO()
     with _styled():
         metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
@@ -67,7 +70,7 @@ def image(figure: Figure, kind: str) -> bytes:
 
 
 def _label(name: Any, limit: int = 24) -> str:
-    text = short(name, limit)
+    text = "".join(c for c in short(name, limit) if unicodedata.category(c) != "Cf")  # marks for which fonts have boxes
     return f" {text}" if text.startswith("_") else text  # matplotlib hides legend entries that begin so
 
 
@@ -150,22 +153,25 @@ def path(data: Data) -> Figure | None:
 
 def ranking(data: Data) -> Figure | None:
     table = data["features"]
-    count = min(RANKED, sum(bool(each) for each in table["frequency"]))  # the features that some run selected
-    if not count:
+    shown = [i for i in range(min(RANKED, len(table["feature"]))) if table["selected"][i] or table["frequency"][i]]
+    if not shown:
         return None
-    figure = Figure(figsize=(6.5, 1.0 + 0.2 * count), layout="constrained")
+    figure = Figure(figsize=(6.5, 1.0 + 0.2 * len(shown)), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    colours = [COLOURS[i % 8] if i >= 0 else "#777777" for i in table["direction"][:count]]
-    rows = np.arange(count)
-    left.barh(rows, _array(table["importance"][:count]), color=colours)
-    right.barh(rows, _array(table["frequency"][:count]), color=colours)
-    left.set_yticks(rows, [_label(name) for name in table["feature"][:count]])
+    direction = [table["direction"][i] for i in shown]
+    colours = [COLOURS[i % 8] if i >= 0 else "#777777" for i in direction]
+    rows = np.arange(len(shown))
+    left.barh(rows, _array([table["importance"][i] for i in shown]), color=colours)
+    right.barh(rows, _array([table["frequency"][i] for i in shown]), color=colours)
+    left.set_yticks(rows, [_label(table["feature"][i]) for i in shown])
     left.invert_yaxis()
     left.set_xlabel("importance")
     right.set(xlabel="selected in … of the runs", xlim=(0, 1.02))
     _per_cent(right.xaxis)
-    seen = sorted({i for i in table["direction"][:count] if i >= 0})
-    handles = [mpl.patches.Patch(color=COLOURS[i % 8], label="higher in " + short(data["classes"][i], 20)) for i in seen]
+    seen = sorted({i for i in direction if i >= 0})
+    handles = [
+        mpl.patches.Patch(color=COLOURS[i % 8], label="higher in " + _label(data["classes"][i], 20)) for i in seen
+    ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3, fontsize=8)
     return figure
 
@@ -248,7 +254,7 @@ def roc(data: Data) -> Figure | None:
     for i, curve in enumerate(data["roc"]):
         place = data["classes"].index(curve["name"])
         axes.plot(_array(curve["x"]), _array(curve["y"]), color=COLOURS[place % 8], linestyle=styles[i % 4],
-                  label=f"{short(curve['name'], 24)}, area {curve['auc']:.2f}")  # fmt: skip
+                  label=f"{_label(curve['name'])}, area {curve['auc']:.2f}")  # fmt: skip
     axes.plot([0, 1], [0, 1], color="#999999", linestyle="--", linewidth=1)
     axes.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")
     _legend(axes, loc="lower right")
@@ -278,7 +284,7 @@ def losses(data: Data) -> Figure | None:
         axes.plot(curve["epoch"], _array(curve["loss"]), color=COLOURS[i % 8], label=_label(curve["stage"]))
         if "validation" in curve:
             axes.plot(curve["epoch"], _array(curve["validation"]), color=COLOURS[i % 8], linestyle="--",
-                      label=f"{short(curve['stage'])}, held out")  # fmt: skip
+                      label=f"{_label(curve['stage'])}, held out")  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="epoch", ylabel="loss")
     _legend(axes)

@@ -20,15 +20,17 @@ class Estimate:
 
 
 def corrected(values: npt.ArrayLike, folds: int, level: float = 0.95) -> Estimate:
-    """The mean over repeats and folds, with the corrected resampled t interval of Nadeau and Bengio (2003).
+    """Return the mean over repeats and folds, with the corrected resampled t interval of Nadeau and Bengio (2003).
 
     The training parts overlap, so the plain standard error is too small. The correction takes ``1 / J`` up to
     ``1 / J + n_test / n_train``, with ``J`` scores and, for cross-validation, ``n_test / n_train = 1 / (folds - 1)``.
 
     Examples
     --------
-    >>> corrected([0.8, 0.9, 0.8, 0.9], folds=2)
-    Estimate(mean=0.85..., low=0.74..., high=0.95...)
+    >>> from normball.report.intervals import corrected
+    >>> found = corrected([0.8, 0.9, 0.8, 0.9], folds=5)
+    >>> print(f"{found.mean:.3f}, {found.low:.3f} to {found.high:.3f}")
+    0.850, 0.720 to 0.980
     """
     scores = np.asarray(values, dtype=np.float64)
     scores = scores[np.isfinite(scores)]
@@ -47,9 +49,9 @@ def wilson(right: Any, total: Any, level: float = 0.95) -> tuple[Any, Any]:
 
     Examples
     --------
-    >>> low, high = wilson(20, 20)
-    >>> round(low, 3), round(high, 3)
-    (0.839, 1.0)
+    >>> from normball.report.intervals import wilson
+    >>> print("{:.3f} to {:.3f}".format(*wilson(20, 20)))
+    0.839 to 1.000
     """
     z = stats.norm.ppf(0.5 + level / 2.0)
     middle = (right + z**2 / 2.0) / (total + z**2)

@@ -20,6 +20,7 @@ __all__ = ["page"]
 
 SCRIPTS = ("text.js", "plots.js", "table.js", "main.js")
 PRINTED, WRONG = 50, 20
+DASH = "\N{EN DASH}"
 
 
 def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str, bytes]) -> str:
@@ -39,10 +40,10 @@ def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str,
         in_short=in_short(study, summary),
         tiles=_tiles(study, summary),
         cautions=cautions(study, summary),
-        roc_how="How many true positives one gets for how many false ones, as the threshold moves. The area is the AUC: "
-        + ("0.5 is chance, 1 is perfect." if binary else "0.5 is chance, 1 is perfect. Each class against the rest."),
-        latent_how="What the network makes of each sample; colour and symbol tell the true class. Crosses: misclassified by "
-        "models that had not seen them."
+        roc_how="True positives against false ones, as the threshold moves. The area is the AUC: 0.5 is chance, 1 is "
+        "perfect." + ("" if binary else " Each class against the rest."),
+        latent_how="What the network makes of each sample; colour and symbol tell the true class. Crosses: "
+        "misclassified by models that had not seen them."
         + (f" {left_out:,} of the correctly classified samples are not drawn." if left_out else ""),
         stills={key: _data_url(svg) for key, svg in stills.items()},
         more_features=len(study.features) > TABLE_ROWS,
@@ -54,22 +55,26 @@ def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str,
         settings=[*settings.items(), *((f"seconds: {key}", f"{value:.1f}") for key, value in study.seconds.items())],
         glossary=GLOSSARY,
         style=_raw("style.css"),
-        data=Markup(script_json(data)),  # noqa: S704 - escaped there for this very place
-        plotly=Markup(get_plotlyjs()),  # noqa: S704
+        data=Markup(script_json(data)),  # escaped there for this very place
+        plotly=Markup(get_plotlyjs()),
         scripts=Markup("\n").join(_raw(name) for name in SCRIPTS),
     )  # fmt: skip
 
 
 def _environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("normball.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=PackageLoader("normball.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters.update(short=short, percent=_or_dash(percent), interval=interval, decimal=_decimal, tiny=_tiny)
     return made
 
 
 def _raw(name: str) -> Markup:
-    return Markup((files("normball.report") / "templates" / name).read_text(encoding="utf-8"))  # noqa: S704
+    return Markup((files("normball.report") / "templates" / name).read_text(encoding="utf-8"))
 
 
 def _data_url(svg: bytes) -> str:
@@ -77,30 +82,39 @@ def _data_url(svg: bytes) -> str:
 
 
 def _or_dash(form: Any) -> Any:
-    return lambda value, *options: form(value, *options) if np.isfinite(value) else "–"
+    return lambda value, *options: form(value, *options) if np.isfinite(value) else DASH
 
 
 def _decimal(value: float, digits: int) -> str:
-    return f"{value:,.{digits}f}" if np.isfinite(value) else "–"
+    return f"{value:,.{digits}f}" if np.isfinite(value) else DASH
 
 
 def _tiny(value: float) -> str:
-    return f"{value:.2g}" if np.isfinite(value) else "–"
+    return f"{value:.2g}" if np.isfinite(value) else DASH
 
 
 def _tiles(study: Study, summary: Summary) -> list[dict[str, str]]:
     """Return the numbers that one wants at a glance, each with what it means."""
+    ours = summary.ours.accuracy
     tiles = [
-        ("Accuracy", percent(summary.ours.accuracy.mean), f"95 %: {interval(summary.ours.accuracy)}. Right answers on unseen samples."),
+        ("Accuracy", percent(ours.mean), f"95 %: {interval(ours)}. Right answers on unseen samples."),
         ("Chance", percent(summary.chance), "Always saying the most frequent class."),
     ]  # fmt: skip
     if summary.baseline is not None and summary.difference is not None:
         gap = f"Model minus baseline: {points(summary.difference.mean)} points."
-        tiles.append(("Best baseline", percent(summary.baseline.accuracy.mean), f"{short(summary.baseline.method)}. {gap}"))
+        tiles.append(
+            ("Best baseline", percent(summary.baseline.accuracy.mean), f"{short(summary.baseline.method)}. {gap}")
+        )
     tiles.append(("Features kept", f"{summary.n_selected:,}", f"Of {study.n_features:,}, in the final model."))
     index = summary.stability.mean
     if np.isfinite(index):
-        tiles.append(("Stability", f"{index:.2f}", f"{stability_word(index).capitalize()}. 1: the same features each time; 0: chance."))
+        tiles.append(
+            (
+                "Stability",
+                f"{index:.2f}",
+                f"{stability_word(index).capitalize()}. 1: the same features each time; 0: chance.",
+            )
+        )
     if summary.p_permutation is not None:
         tiles.append(("p, shuffled labels", f"{summary.p_permutation:.2g}", "How often chance does as well."))
     return [{"title": title, "number": number, "meaning": meaning} for title, number, meaning in tiles]

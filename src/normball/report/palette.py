@@ -1,4 +1,4 @@
-"""One palette for pages and figures: the colours of Okabe and Ito, which colour-blind people tell apart, and symbols."""
+"""One palette for pages and figures: colours after Okabe and Ito, which colour-blind people tell apart; symbols."""
 
 __all__ = ["COLOURS", "MATPLOTLIB_SYMBOLS", "SYMBOLS"]
 

@@ -1,5 +1,6 @@
 """The record of a study as the JSON that the page reads: short, bounded, and the same each time."""
 
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def payload(study: Study, summary: Summary) -> dict[str, Any]:
         },
         "latent": _latent(study, predictions["sample"]),
         "methods": [
-            {"title": clean(m.method), "mean": _number(m.accuracy.mean), "low": _number(m.accuracy.low), "high": _number(m.accuracy.high)}
+            {"title": clean(m.method), **{end: _number(getattr(m.accuracy, end)) for end in ("mean", "low", "high")}}
             for m in summary.methods
         ],
         "chance": _number(summary.chance),
@@ -51,8 +52,8 @@ def payload(study: Study, summary: Summary) -> dict[str, Any]:
         "values": _values(study, predictions["sample"], labels.iloc[shown].to_numpy()),
         "confusion": confusion(study).tolist(),
         "roc": [
-            {"name": clean(c.name), "x": _numbers(c.false_positive), "y": _numbers(c.true_positive), "auc": _number(c.auc)}
-            for c in roc_curves(study)
+            {"name": clean(name), "x": _numbers(x), "y": _numbers(y), "auc": _number(auc)}
+            for name, x, y, auc in map(astuple, roc_curves(study))
         ],
         "calibration": None if bins is None else {
             "x": _numbers(bins.confidence), "y": _numbers(bins.right), "low": _numbers(bins.low),
@@ -91,15 +92,14 @@ def _latent(study: Study, samples: pd.Series) -> list[dict[str, Any]]:
     place = pd.Index(study.latent["sample"]).get_indexer(samples)
     axes = latent_axes(study)
     return [
-        {"title": clean(axis.title), "values": _numbers(np.where(place < 0, np.nan, axis.values[place]))} for axis in axes
+        {"title": clean(axis.title), "values": _numbers(np.where(place < 0, np.nan, axis.values[place]))}
+        for axis in axes
     ]
 
 
 def _path(path: pd.DataFrame) -> dict[str, Any]:
     table = path.sort_values("n_features", kind="stable")
-    columns: dict[str, Any] = {
-        name: _numbers(table[name], 6) for name in ("n_features", "radius", "accuracy", "error")
-    }
+    columns: dict[str, Any] = {name: _numbers(table[name], 6) for name in ("n_features", "radius", "accuracy", "error")}
     columns["chosen"] = [bool(each) for each in table["chosen"]]
     return columns
 

@@ -78,7 +78,7 @@ def summarise(study: Study) -> Summary:
         raise ValueError(f"study.scores: expected rows of the method {OURS!r}, got {sorted(m.method for m in methods)}")
     baselines = sorted((m for m in methods if m is not ours), key=lambda m: -np.nan_to_num(m.accuracy.mean, nan=-1.0))
     best = baselines[0] if baselines else None
-    stability = Estimate(*(min(1.0, float(study.stability[key])) for key in ("index", "low", "high")))
+    stability = Estimate(*(float(np.minimum(1.0, study.stability[key])) for key in ("index", "low", "high")))
     shuffled = np.asarray(study.permutations, dtype=np.float64)
     as_good = int((shuffled >= ours.accuracy.mean - 1e-12).sum())
     return Summary(
@@ -102,7 +102,7 @@ def _method(name: str, part: pd.DataFrame, folds: int, n_samples: int) -> Method
     if accuracy.low == accuracy.high:  # every fold alike, as where all is perfect: that is no proof of certainty
         low, high = wilson(accuracy.mean * n_samples, n_samples)
         accuracy = Estimate(accuracy.mean, float(low), float(high))
-    accuracy = Estimate(accuracy.mean, max(0.0, accuracy.low), min(1.0, accuracy.high))
+    accuracy = Estimate(accuracy.mean, *(float(np.clip(end, 0.0, 1.0)) for end in (accuracy.low, accuracy.high)))
     means = part[["balanced_accuracy", "auc", "n_features", "seconds"]].astype(float).mean()
     return MethodSummary(name, accuracy, *(float(value) for value in means))
 

@@ -15,15 +15,16 @@ __all__ = ["GLOSSARY", "in_short", "interval", "methods_paragraph", "points", "s
 
 GLOSSARY = {
     "Accuracy": "The share of samples that were classified correctly by a model that had not seen them.",
-    "Interval": "A range that holds the true accuracy in about 95 of 100 such studies: the corrected resampled t interval of "
-    "Nadeau and Bengio, which allows for folds that share training samples.",
+    "Interval": "A range that holds the true accuracy in about 95 of 100 such studies: the corrected resampled t "
+    "interval of Nadeau and Bengio, which allows for folds that share training samples.",
     "Chance": "What you get by always saying the most frequent class.",
     "Balanced accuracy": "The accuracy within each class, averaged over the classes: a rare class counts as much as "
     "a frequent one.",
     "Baseline": "A well-known simple method, run on the very same folds.",
     "Area under the curve (AUC)": "How often a sample of the class scores higher than one of another class: 0.5 is "
     "chance, 1 is perfect.",
-    "Selection frequency": "How often the feature was selected over folds and repeats, each with other samples left out.",
+    "Selection frequency": "How often the feature was selected over folds and repeats, each of which leaves out other "
+    "samples.",
     "Stability": "Agreement of the selections over folds and repeats (index of Nogueira and others): 1 is always the "
     "same features, 0 is no more than by chance; below 0.4 is poor, above 0.75 excellent.",
     "Importance": "How much the model's answer depends on the feature.",
@@ -33,27 +34,27 @@ GLOSSARY = {
     "the number of features (Benjamini-Hochberg): of the features with q below 0.05, about 5 % are false finds.",
     "Confidence": "The probability that the model gives to the class it predicts.",
     "Calibration": "Whether predictions made with 80 % confidence are right 80 % of the time.",
-    "Latent space": "What the network makes of each sample before it decides on a class: samples that it takes for alike "
-    "lie close together.",
+    "Latent space": "What the network makes of each sample before it decides on a class: samples that it takes for "
+    "alike lie close together.",
     "Radius": "How much weight the first layer of the network may have in all: the smaller, the fewer features.",
     "Shuffled labels": "The same procedure with labels dealt out at random: what it finds then is chance.",
 }
 
 
 def points(value: float) -> str:
-    """A difference of shares in points of per cent, with its sign."""
+    """Write a difference of shares in points of per cent, with its sign."""
     return f"{100.0 * value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def interval(estimate: Estimate) -> str:
-    """The ends of an interval of shares, or nothing where there is none."""
+    """Write the ends of an interval of shares, or nothing where there is none."""
     if not np.isfinite(estimate.low):
         return "no interval: one score only"
     return f"{100.0 * estimate.low:.1f} to {percent(estimate.high)}"
 
 
 def stability_word(index: float) -> str:
-    """The index in a word, by the levels of its authors."""
+    """Put the index in a word, by the levels of its authors."""
     if not np.isfinite(index):
         return "unknown"
     return "poor" if index < POOR_STABILITY else "excellent" if index > GOOD_STABILITY else "fair to good"
@@ -136,14 +137,14 @@ def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterat
         f"The procedure was judged by {summary.repeats} repeat{'s' if summary.repeats != 1 else ''} of stratified "
         f"{summary.folds}-fold cross-validation"
         + (f", with the samples of each {short(settings['group'])} kept in one fold" if settings.get("group") else "")
-        + "; imputation, transformation, scaling and the choice of the number of features took place inside the training "
-        "folds, and each test fold was used for scoring only."
+        + "; imputation, transformation, scaling and the choice of the number of features took place inside the "
+        "training folds, and each test fold was used for scoring only."
     )
     ours = summary.ours
     yield (
-        f"The accuracy was {percent(ours.accuracy.mean)} (95 % corrected resampled t interval {interval(ours.accuracy)}; "
-        f"Nadeau and Bengio, 2003), the balanced accuracy {percent(ours.balanced_accuracy)}; the most frequent class "
-        f"made up {percent(summary.chance)} of the samples."
+        f"The accuracy was {percent(ours.accuracy.mean)} (95 % corrected resampled t interval "
+        f"{interval(ours.accuracy)}; Nadeau and Bengio, 2003), the balanced accuracy "
+        f"{percent(ours.balanced_accuracy)}; the most frequent class made up {percent(summary.chance)} of the samples."
     )
     if summary.baseline is not None and summary.difference is not None:
         others = ", ".join(f"{m.method} {percent(m.accuracy.mean)}" for m in summary.methods[1:])

@@ -86,7 +86,7 @@ const plots = {
   },
 
   ranking() {
-    const f = data.features, rows = range(Math.min(25, f.feature.length)).filter((i) => f.frequency[i] > 0);
+    const f = data.features, rows = range(Math.min(25, f.feature.length)).filter((i) => f.selected[i] || f.frequency[i] > 0);
     const traces = [...new Set(rows.map((i) => f.direction[i]))].sort((a, b) => a - b).map((c) => {
       const mine = rows.filter((i) => f.direction[i] === c);
       return {

@@ -15,7 +15,7 @@ function shorten(text, limit) {
 // For plots: short, without markup, and closed in itself where it runs from right to left.
 function plain(text, limit = narrow.matches ? 16 : 26) {
   const kept = shorten(text, limit);
-  const safe = kept.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+  const safe = kept.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\$/g, "&#36;"); // nor TeX
   return RIGHT_TO_LEFT.test(kept) ? "\u2068" + safe + "\u2069" : safe;
 }
 
