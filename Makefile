@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed ## build, install, project a matrix: timing, and a picture in demo/
+demo: $(VENV)/.installed ## build, install, project a matrix, find the features of a table: a report in demo/
 	@$(PY) examples/demo.py
 
 test: lint pytest isa sanitize examples docs ## build, install, run everything that CI runs

@@ -78,7 +78,7 @@ def test_missing_and_extra_columns(fitted):
     np.testing.assert_allclose(one.predictions["p:ill"], model.predict_proba(X)[:, 0], rtol=1e-6)
     with pytest.raises(ValueError, match="6 features that the model uses, got 4; missing"):
         apply_model(model, without(used[:2]))
-    with pytest.raises(ValueError, match="none of the 6 features .* are the samples in columns"):
+    with pytest.raises(ValueError, match=r"none of the 6 features .* are the samples in columns"):
         apply_model(model, replace(table, feature_names=[f"x{k}" for k in range(20)]))
 
 

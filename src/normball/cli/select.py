@@ -16,6 +16,7 @@ __all__ = ["select"]
 
 Opt = typer.Option
 READ, RUN, OUT = "The table", "The procedure", "Output"
+_GOES_ON = "Nothing that was finished is lost: it is in {}. The same command goes on from there."
 
 
 def select(
@@ -125,10 +126,13 @@ def select(
             write_results(found, out)
             page = write_report(found, out)
     except KeyboardInterrupt:
-        console.print(
-            f"\nStopped. Nothing that was finished is lost: it is in {kept}. The same command goes on from there."
-        )
+        console.print(f"\nStopped. {_GOES_ON.format(kept)}")
         raise typer.Exit(INTERRUPTED) from None
+    except RuntimeError as error:
+        if type(error).__name__ != "TerminatedWorkerError":  # joblib's, for a worker that the system has killed
+            raise
+        console.print(f"A worker was killed, perhaps for want of memory: try fewer --jobs. {_GOES_ON.format(kept)}")
+        raise typer.Exit(1) from None
     if json:
         typer.echo(json_text.dumps(metrics(found), indent=1, ensure_ascii=False))
     elif not quiet:

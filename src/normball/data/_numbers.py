@@ -101,6 +101,8 @@ class Numbers:
         return True
 
     def _by_numpy(self, texts: list[str], out: npt.NDArray[np.float32]) -> bool:
+        if not all(text.strip() for text in texts):  # no line to NumPy
+            return False
         try:
             values = np.loadtxt(texts, delimiter=self.delimiter, comments=None, ndmin=2)
         except (ValueError, TypeError):
@@ -146,11 +148,9 @@ class Numbers:
         other = {",": ".", ".": ","}[self.cells.decimal]
         if all(looks(text, other) for _, _, text in bad):
             return f"if these are numbers: decimal={other!r}"
-        if len(lines) == 1 and len(bad) > 1 and self.samples_in_rows:
-            return (
-                f"all in line {bad[0][0]}: if it holds the labels of samples that are in columns, "
-                "transpose=True and its name as target"
-            )
+        if len(lines) == 1 and len(bad) > 1:
+            turn = " of samples that are in columns: transpose=True and" if self.samples_in_rows else ":"
+            return f"all in line {bad[0][0]}: if it holds the labels{turn} its name as target"
         marks = ", ".join(show(each, 40) for each in list(dict.fromkeys(text.strip() for _, _, text in bad))[:3])
         if self.samples_in_rows:
             names = ", ".join(show(name, 40) for name in columns[:5])
