@@ -164,6 +164,17 @@ def test_print_shows_still_figures(quiet):
     quiet.check()
 
 
+def test_without_scripts_the_words_and_still_figures_remain(browser, tame):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(tame[1].as_uri())
+    assert page.locator(".lead").is_visible()
+    assert page.locator("img.still").count() == 11
+    assert page.locator("#figure-heatmap img.still").is_visible()
+    assert not page.locator("#feature-table").is_visible()
+    context.close()
+
+
 def test_nasty_names_do_no_harm_on_a_phone(browser, nasty):
     study, path = nasty
     opened = Opened(browser, path, width=360)
