@@ -45,7 +45,8 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
             groups = groups and [groups[i] for i in kept]
         _classes(y, name, options, folds)
     features = raw.features
-    keep = _telling(X, features, notes)
+    # Samples without labels are there to be scored: what is constant among a few of them may still matter.
+    keep = _telling(X, features, notes) if y is not None else np.ones(len(features), bool)
     if not keep.any():
         raise TableError(f"{name}: every feature is constant or missing in all samples")
     if not keep.all():
