@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import normball
+from normball.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="normball",
@@ -31,3 +32,6 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
 ) -> None:
     pass
+
+
+app.command()(reproduce)
