@@ -92,13 +92,15 @@ class _Run:
         from normball.experiments import output, runner
         from normball.experiments.environment import environment
 
-        findings, seeds, busy = [], set(), []
+        findings: list[output.Finding] = []
+        seeds: set[int] = set()
+        busy: list[float] = []
         self.out.mkdir(parents=True, exist_ok=True)
         for each in self.chosen:
             rows = runner.data_of(each, self.setting, self.ledger)
             findings.append(output.find(each, rows, self.out))
-            seeds.update(rows["seed"] if "seed" in rows else ())
-            busy += list(rows["busy"]) if "busy" in rows else []
+            seeds.update(rows.get("seed", ()))
+            busy += list(rows.get("busy", ()))
             outcome = findings[-1].verdict.outcome
             self.console.print(f"{output.MARKS[outcome]} {each.id:22s} {outcome}", highlight=False)
         told = environment(sorted(int(seed) for seed in seeds), self.setting.quick)

@@ -61,7 +61,8 @@ def against_rivals(table: Any) -> tuple[Any, str, str, dict[str, float]]:
     losers = {name: each for name, each in found.items() if float(np.min(each)) * NEAR < 1.0}
     remedy = ""
     if losers:
-        ahead = join([f"that of {STYLES[n][2]} (up to {1 / float(np.min(e)):.2g} times as fast)" for n, e in losers.items()])
+        gains = {name: 1.0 / float(np.min(each)) for name, each in losers.items()}
+        ahead = join([f"that of {STYLES[name][2]} (up to {gain:.2g} times as fast)" for name, gain in gains.items()])
         remedy = (
             f"All algorithms here are our own C++ under the same flags, with the best elimination of columns we know; "
             f"{ahead} gains most from it. The claim would hold against programs slower than ours by that factor."

@@ -61,8 +61,8 @@ class Cell:
 
     def key(self, machine: str) -> str:
         """Return what tells this cell from others. Times belong to a machine, other results do not."""
-        told = [self.work.name, self.work.version, normball.__version__, machine if self.work.timed else "", self.params]
-        return json.dumps(told, sort_keys=True)
+        where = machine if self.work.timed else ""
+        return json.dumps([self.work.name, self.work.version, normball.__version__, where, self.params], sort_keys=True)
 
     def rows(self) -> list[Row]:
         """Do the work."""

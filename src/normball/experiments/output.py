@@ -18,7 +18,7 @@ from normball.experiments.style import styled
 
 __all__ = ["Finding", "find", "write_page"]
 
-MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_MEASURED: "–"}
+MARKS = {HOLDS: "✓", IN_PART: "◐", FAILS: "✗", NOT_MEASURED: "-"}
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ def radius_at(Y: Matrix, at: str, value: float) -> float:
     if at == "norm":
         return value * float(normball.norm_l1inf(Y))
     sums = np.sort(np.abs(Y).sum(0, dtype=np.float64))
-    zeros = round(value * len(sums))
-    theta = sums[0] * (1 - 1e-6) if zeros == 0 else (sums[zeros - 1] + sums[min(zeros, len(sums) - 1)]) / 2
+    zeros = min(round(value * len(sums)), len(sums) - 1)  # something is left
+    theta = sums[0] * (1 - 1e-6) if zeros == 0 else (sums[zeros - 1] + sums[zeros]) / 2
     return float(normball.norm_l1inf(normball.prox_l1inf(Y.astype(np.float64), float(theta))))
 
 
@@ -81,7 +81,8 @@ def check_agreement(results: dict[str, Matrix], Y: Matrix) -> None:
             raise ArithmeticError(f"{first} and {other} differ by {apart:.3g} on a {Y.shape} matrix: nothing was timed")
 
 
-def _projector(Y: Matrix, X: Matrix, radius: float, method: str, count: int = 1) -> Callable[[], Any]:
+def projector(Y: Matrix, X: Matrix, radius: float, method: str, count: int = 1) -> Callable[[], Any]:
+    """Return the call that is timed: columns are the groups, and the result goes into an array that exists."""
     return lambda: normball.project_l1inf(Y, radius, method=method, out=X, threads=count)
 
 
@@ -107,7 +108,7 @@ def times(
     info = infos[methods[0]]
     X = np.empty_like(Y)
     actions: dict[str, Callable[[], Any]] = {COPY: lambda: np.copyto(X, Y)}
-    actions |= {method: _projector(Y, X, radius, method) for method in methods}
+    actions |= {method: projector(Y, X, radius, method) for method in methods}
     before, start = others_seconds(), time.perf_counter()
     rows = by_turns(actions, budget)
     busy = max(0.0, others_seconds() - before) / (time.perf_counter() - start)
@@ -144,7 +145,7 @@ def threads(members: int, groups: int, zeros: float, dtype: str, seed: int, coun
     for count in counts:
         if not np.array_equal(one, normball.project_l1inf(Y, radius, threads=count)):
             raise ArithmeticError(f"{count} threads give other bits than one")
-    actions = {str(count): _projector(Y, X, radius, DEFAULT, count) for count in counts}
+    actions = {str(count): projector(Y, X, radius, DEFAULT, count) for count in counts}
     rows = by_turns({COPY: lambda: np.copyto(X, Y)} | actions, budget=1.0, most=25)
     return [row | {"threads": 1 if row["algorithm"] == COPY else int(row["algorithm"])} for row in rows]
 

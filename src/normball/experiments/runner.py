@@ -38,7 +38,7 @@ def _done(cell: Cell) -> tuple[Cell, list[Row], float]:
 def _alone(cell: Cell) -> tuple[Cell, list[Row], float]:
     """Run in a worker, which is one of several: with one thread."""
     import torch
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     torch.set_num_threads(1)
     with threadpool_limits(1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -13,11 +13,14 @@ from matplotlib.figure import Figure
 
 from normball.experiments.projections import COPY, DEFAULT, PAPERS
 
-__all__ = ["BLACK", "BLUE", "GREEN", "ORANGE", "PINK", "SKY", "STYLES", "VERMILION", "line", "name_lines", "panels"]
+__all__ = [
+    "BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PINK", "STYLES", "VERMILION",
+    "line", "log_axes", "name_lines", "panels", "star", "styled",
+]  # fmt: skip
 
 # The colours of Okabe and Ito.
 BLUE, ORANGE, GREEN, VERMILION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
-PINK, SKY, BLACK, GREY = "#CC79A7", "#56B4E9", "#000000", "#666666"
+PINK, BLACK, GREY = "#CC79A7", "#000000", "#666666"
 
 # Colour, marker, name: the marker tells the lines apart where colour does not.
 STYLES = {
@@ -29,7 +32,7 @@ STYLES = {
     COPY: (GREY, "", "a copy"),
 }
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "font.size": 12.5,
     "axes.titlesize": 12.5,
     "axes.titlelocation": "left",
@@ -48,7 +51,7 @@ SETTINGS = {
 @contextmanager
 def styled(salt: str) -> Iterator[None]:
     """Draw and save in this style; the same data give the same bytes."""
-    with mpl.rc_context({**SETTINGS, "svg.hashsalt": salt}):
+    with mpl.rc_context({**SETTINGS, "svg.hashsalt": salt}):  # type: ignore[dict-item]
         yield
 
 
@@ -68,6 +71,14 @@ def line(axes: Axes, x: Any, y: Any, algorithm: str) -> None:
     )  # fmt: skip
 
 
+def star(
+    axes: Axes, x: float, y: float, text: str, move: tuple[float, float], ha: Literal["left", "right"] = "left"
+) -> None:
+    """Mark a number of the paper's."""
+    axes.plot(x, y, marker="*", markersize=14, color=BLACK, zorder=5)
+    axes.annotate(text, (x, y), xytext=move, textcoords="offset points", fontsize=11, ha=ha)
+
+
 def plain_ticks(axis: Any) -> None:
     """Write 0.01 and 100, not powers of ten."""
     axis.set_major_formatter(mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}"))
@@ -76,7 +87,8 @@ def plain_ticks(axis: Any) -> None:
 
 def name_lines(axes: Axes, gap: float = 0.072) -> None:
     """Write the name of each line beside its right end, moved apart where they would overlap."""
-    lines = [each for each in axes.get_lines() if not str(each.get_label()).startswith("_") and len(each.get_xdata())]
+    named = [each for each in axes.get_lines() if not str(each.get_label()).startswith("_")]
+    lines = [each for each in named if np.size(each.get_xdata())]
     if not lines:
         return
     to_axes = axes.transData + axes.transAxes.inverted()
@@ -104,9 +116,7 @@ def spread(heights: Any, gap: float) -> Any:
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * (blocks[-1][1] + blocks[-2][1]) / 2:
             (a, p), (b, q) = blocks[-2:]
             blocks[-2:] = [[(a * p + b * q) / (p + q), p + q]]
-    return [
-        centre + gap * (i - (count - 1) / 2) for centre, count in blocks for i in range(int(count))
-    ]
+    return [centre + gap * (i - (count - 1) / 2) for centre, count in blocks for i in range(int(count))]
 
 
 def log_axes(axes: Axes, which: Sequence[str]) -> None:

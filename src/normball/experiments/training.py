@@ -11,7 +11,7 @@ import numpy as np
 
 import normball
 from normball.experiments.experiment import Row, work
-from normball.experiments.projections import ALGORITHMS, by_turns, check_agreement
+from normball.experiments.projections import ALGORITHMS, by_turns, check_agreement, projector
 
 __all__ = ["share"]
 
@@ -76,8 +76,6 @@ def _timed(W: Any, radius: float) -> list[Row]:
     results = {m: normball.project_l1inf(W, radius, axis=0, method=m, threads=1) for m in ALGORITHMS}
     check_agreement(results, W)
     _, info = normball.project_l1inf(W, radius, axis=0, return_info=True)
-    actions = {
-        m: lambda m=m: normball.project_l1inf(W, radius, axis=0, method=m, out=X, threads=1) for m in ALGORITHMS
-    }
+    actions = {m: projector(W, X, radius, m) for m in ALGORITHMS}
     zeros = 1.0 - info.n_nonzero / W.shape[1]
     return [row | {"zeros": zeros} for row in by_turns(actions, budget=0.2)]

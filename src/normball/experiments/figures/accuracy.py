@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 from normball.experiments.experiment import FAILS, HOLDS, IN_PART, Cell, Experiment, Setting, Verdict
 from normball.experiments.figures.theta import SMALL
-from normball.experiments.fits import STATED, accuracy_table, fits
-from normball.experiments.style import BLACK, BLUE, VERMILION, log_axes, panels
+from normball.experiments.fits import NAMES, STATED, accuracy_table, fits
+from normball.experiments.style import BLUE, GREY, VERMILION, log_axes, name_lines, panels, star
 
 RADII = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def cells(setting: Setting) -> list[Cell]:
-    """The paper's recipe at each radius; no projection and the default beside it."""
+    """Fit by the paper's recipe at each radius; no projection and the default beside it."""
     table, seeds, radii = (SMALL, 2, RADII[:5:2]) if setting.quick else (STATED, 3, RADII)
     return [
         *fits(table, ["l1inf"], seeds, [{"radius": radius} for radius in radii]),
@@ -33,18 +33,18 @@ def draw(data: Any) -> Figure:
     """Draw the mean with its standard deviation, and what needs no radius as lines across."""
     figure, (axes,) = panels(1, 4.2)
     sweep = _sweep(data)
-    axes.errorbar(sweep.index, sweep.mean(axis=1), sweep.std(axis=1), color=VERMILION, marker="D", capsize=4)
-    axes.text(sweep.index[0], sweep.mean(axis=1).iloc[0] + 1.5, "the paper's recipe", color=VERMILION, fontsize=11.5)
-    for method, colour, label in (("default", BLUE, "normball, default"), ("none", "0.35", "no projection")):
+    means = sweep.mean(axis=1)
+    axes.errorbar(sweep.index, means, sweep.std(axis=1), color=VERMILION, capsize=4, linestyle="none")
+    axes.plot(sweep.index, means, color=VERMILION, marker="D", label="the paper's recipe")
+    for method, colour, style in (("default", BLUE, "-"), ("none", GREY, "--")):
         level = float(data[data["method"] == method]["accuracy"].mean())
-        axes.axhline(level, color=colour, linewidth=1.8, linestyle="-" if method == "default" else "--")
-        axes.text(sweep.index[-1], level + 0.5, label, color=colour, ha="right", fontsize=11.5)
-    axes.plot(0.1, 92.77, marker="*", markersize=14, color=BLACK)
-    axes.annotate("the paper: best, 92.8 % at 0.1", (0.1, 92.77), xytext=(10, -6), textcoords="offset points", fontsize=11)
+        axes.plot(sweep.index[[0, -1]], [level, level], color=colour, linewidth=2, linestyle=style, label=NAMES[method])
+    star(axes, 0.1, 92.77, "the paper: best, 92.8 % at 0.1", (10, -4))
     log_axes(axes, "x")
     axes.set_xlabel("radius")
     axes.set_ylabel("accuracy on test samples, %")
     axes.set_title(data["data"].iloc[0])
+    name_lines(axes)
     return figure
 
 
@@ -62,8 +62,11 @@ def judge(data: Any) -> Verdict:
         outcome,
         f"Best at radius {best:g} with {means.max():.1f} %; at 0.1 it is {means.loc[there.name]:.1f} %, which is "
         f"{gap:.1f} ± {error:.1f} points below.",
-        f"{default['accuracy'].mean():.1f} % with {default['kept'].mean():.0f} features, chosen inside the training part.",
-        "" if outcome == HOLDS else f"It would hold at radius {best:g}. Which is best depends on scale, features and rate.",
+        f"{default['accuracy'].mean():.1f} % with {default['kept'].mean():.0f} features, chosen inside the training "
+        "part.",
+        ""
+        if outcome == HOLDS
+        else f"It would hold at radius {best:g}. Which is best depends on scale, features and rate.",
         {"best radius": best, "gap at 0.1, points": gap, "its standard error": error},
     )
 
@@ -74,8 +77,8 @@ EXPERIMENT = Experiment(
     place="Figure 6",
     claim="The accuracy is highest for a radius of 0.1.",
     says="92.77 % at radius 0.1.",
-    rule="Over the same seeds, the mean accuracy at 0.1 is compared with that of the best radius. Holds if the mean of the "
-    "paired differences is within its standard error; in part if it is within 2 points.",
+    rule="Over the same seeds, the mean accuracy at 0.1 is compared with that of the best radius. Holds if the mean "
+    "of the paired differences is within its standard error; in part if it is within 2 points.",
     cells=cells,
     draw=draw,
     judge=judge,

@@ -12,7 +12,7 @@ from normball.experiments.experiment import FAILS, HOLDS, IN_PART, Cell, Experim
 from normball.experiments.figures import accuracy
 from normball.experiments.figures.theta import SMALL
 from normball.experiments.fits import NAMES, STATED, fits
-from normball.experiments.style import BLACK, BLUE, GREEN, ORANGE, VERMILION, log_axes, name_lines, panels
+from normball.experiments.style import BLUE, GREEN, GREY, ORANGE, VERMILION, log_axes, name_lines, panels, star
 
 COUNTS = (4, 8, 16, 32, 48, 64, 128, 256)
 STYLES = {"default": (BLUE, "o", 2.6), "anova_qda": (GREEN, "^", 1.5), "anova_logistic": (ORANGE, "s", 1.5)}
@@ -20,7 +20,7 @@ GAIN = 6.12
 
 
 def cells(setting: Setting) -> list[Cell]:
-    """The radii of ``fig:accuracy`` for the paper's recipe, and numbers of features for the others."""
+    """Take the radii of ``fig:accuracy`` for the paper's recipe, and numbers of features for the others."""
     table, seeds, counts = (SMALL, 2, COUNTS[1:6:2]) if setting.quick else (STATED, 3, COUNTS)
     asked = [{"n_features_to_select": count} for count in counts]
     return [*accuracy.cells(setting), *fits(table, list(STYLES), seeds, asked)]
@@ -44,10 +44,8 @@ def draw(data: Any) -> Figure:
     own = _paper(data)
     axes.plot(own["kept"], own["accuracy"], color=VERMILION, marker="D", linewidth=1.5, label="the paper's recipe")
     none = float(data[data["method"] == "none"]["accuracy"].mean())
-    axes.axhline(none, color="0.35", linestyle="--", linewidth=1.5)
-    axes.text(axes.get_xlim()[0] + 3, none + 0.5, "no projection, all features", color="0.35", fontsize=11.5)
-    axes.plot(40, 92.77, marker="*", markersize=14, color=BLACK)
-    axes.annotate("the paper", (40, 92.77), xytext=(8, -14), textcoords="offset points", fontsize=11)
+    axes.plot([COUNTS[0], own["kept"].max()], [none, none], color=GREY, linestyle="--", label="no projection: all")
+    star(axes, 40, 92.77, "the paper", (8, -14))
     log_axes(axes, "x")
     axes.set_xlabel("features (log scale)")
     axes.set_ylabel("accuracy on test samples, %")

@@ -26,7 +26,7 @@ def cells(setting: Setting) -> list[Cell]:
 
 
 def draw(data: Any) -> Figure:
-    """A row for each distribution, a mark for each algorithm."""
+    """Draw a row for each distribution, a mark for each algorithm."""
     figure, axes = panels(3, 2.9)
     names = list(DISTRIBUTIONS)
     points = [("zeros", value) for value in ZEROS] + [("norm", value) for value in PARTS]
@@ -35,11 +35,13 @@ def draw(data: Any) -> Figure:
         for algorithm in (*METHODS, COPY):
             own = part[part["algorithm"] == algorithm].set_index("distribution")["ms"]
             colour, marker, label = STYLES[algorithm]
-            size = 90 if algorithm == DEFAULT else 55
-            each.scatter([own[n] for n in names], names, color=colour, marker=marker or "|", s=size, label=label, zorder=3)
+            each.scatter(
+                [own[name] for name in names], names, color=colour, marker=marker or "|", label=label, zorder=3,
+                s=90 if algorithm == DEFAULT else 55,
+            )  # fmt: skip
         each.invert_yaxis()
         log_axes(each, "x")
-        each.set_title(f"{100 * value:g} % zero columns" if at == "zeros" else f"radius {value:g} of the norm, none zero")
+        each.set_title(f"{100 * value:g} % zero columns" if at == "zeros" else f"radius {value:g} of the norm")
     axes[-1].set_xlabel(f"milliseconds; {data['members'].iloc[0]} x {data['groups'].iloc[0]}, float64, one thread")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=11)
@@ -52,7 +54,9 @@ def judge(data: Any) -> Verdict:
     gain = (table[PAPERS] / table[DEFAULT]).to_numpy()
     worst = table.iloc[int(gain.argmin())]
     outcome = by_share(gain * NEAR >= 1.0)
-    remedy = "" if outcome == HOLDS else "Where next to nothing is left, both read the matrix once: nothing is to be gained."
+    remedy = (
+        "" if outcome == HOLDS else "Where little is left, both read the matrix once: nothing is to be gained there."
+    )
     return Verdict(
         outcome,
         f"The paper's algorithm takes {span(table[PAPERS] / table[COPY])} copies over all distributions.",
@@ -68,8 +72,8 @@ EXPERIMENT = Experiment(
     place="beyond the paper",
     claim="Ours, not the paper's: on every distribution and at every sparsity the default is at least as fast as the "
     "paper's algorithm.",
-    rule="Holds if the median time of the default is never above that of the paper's algorithm by more than 5 %, in part if "
-    "so at half of the points or more.",
+    rule="Holds if the median time of the default is never above that of the paper's algorithm by more than 5 %, in "
+    "part if so at half of the points or more.",
     cells=cells,
     draw=draw,
     judge=judge,

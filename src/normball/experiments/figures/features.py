@@ -51,8 +51,10 @@ def judge(data: Any) -> Verdict:
         outcome,
         words["l1inf"],
         words["default"],
-        "" if outcome == HOLDS else "Ranking by a short descent from zero, as the default does, finds more of them: Adam gives "
-        "steps of one size to the features that matter and to those that do not.",
+        ""
+        if outcome == HOLDS
+        else "Ranking by a short descent from zero, as the default does, finds more of them: "
+        "Adam gives steps of one size to the features that matter and to those that do not.",
         {f"{NAMES[m]}: informative among the first {TOP}, %": 100 * value for m, value in top.items()},
     )
 
@@ -62,8 +64,8 @@ EXPERIMENT = Experiment(
     title="The most important features",
     place="section 5, shown in text",
     claim="The autoencoder specifically provides informative features.",
-    rule=f"Holds if at least 90 % of the {TOP} features with the largest attributions in the paper's recipe are among the truly "
-    "informative ones of the generator, in part from 50 % on.",
+    rule=f"Holds if at least 90 % of the {TOP} features with the largest attributions in the paper's recipe are among "
+    "the truly informative ones of the generator, in part from 50 % on.",
     cells=cells,
     draw=draw,
     judge=judge,

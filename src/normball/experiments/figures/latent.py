@@ -56,8 +56,8 @@ def judge(data: Any) -> Verdict:
     return Verdict(
         outcome,
         f"{sides['l1inf']:.1f} % of the test samples lie on the side of their class.",
-        f"{sides['default']:.1f} %, with fewer features that do not matter. Where another head than the network predicts, "
-        f"the latent space is still that of the network.",
+        f"{sides['default']:.1f} %, with fewer features that do not matter. Where another head than the network "
+        "predicts, the latent space is still that of the network.",
         "" if outcome == HOLDS else "A selection that keeps more of the informative features: see fig:features.",
         {f"{NAMES[method]}: on their side, %": value for method, value in sides.items()},
     )
@@ -69,8 +69,8 @@ EXPERIMENT = Experiment(
     place="section 5, shown in text",
     claim="The autoencoder provides a two-dimensional latent space in which the samples can be seen and their "
     "classification interpreted.",
-    rule="The latent vector is the logits, so the line of equal coordinates separates the classes. Holds if at least 90 % of "
-    "the test samples lie on the side of their class with the paper's recipe, in part from 70 % on.",
+    rule="The latent vector is the logits, so the line of equal coordinates separates the classes. Holds if at least "
+    "90 % of the test samples lie on the side of their class with the paper's recipe, in part from 70 % on.",
     cells=cells,
     draw=draw,
     judge=judge,

@@ -50,7 +50,8 @@ def judge(data: Any) -> Verdict:
     return Verdict(
         outcome,
         f"From {100 * zeros[0]:.1f} % at radius {points['radius'].iloc[0]:g} to {100 * zeros[-1]:.1f} % at "
-        f"{points['radius'].iloc[-1]:g}. A straight line through the logarithm of the share has an R squared of {fit:.3f}.",
+        f"{points['radius'].iloc[-1]:g}. A straight line through the logarithm of the share has an R squared of "
+        f"{fit:.3f}.",
         "The same: the projection is unique, and all algorithms find it.",
         "" if outcome == HOLDS else "It would hold if a fall were meant, and not the form of it.",
         {"R squared of log share against radius": fit, "never grows": float(falls)},

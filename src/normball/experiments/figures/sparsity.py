@@ -1,4 +1,4 @@
-"""Beyond the paper: time against sparsity, up to radii as large as the norm, in both precisions, with the copy as floor."""
+"""Beyond the paper: time against sparsity, up to radii as large as the norm, with the copy as floor."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def judge(data: Any) -> Verdict:
     wins, words, remedy, numbers = against_rivals(table)
     sparse = (table["zeros"] >= 0.4).to_numpy()
     here = (
-        f"The fastest of the paper's four, or equal, at {wins.sum()} of {len(wins)} points; at {wins[sparse].sum()} of the "
-        f"{sparse.sum()} with at least 40 % zero columns. Over all points {words}."
+        f"The fastest of the paper's four, or equal, at {wins.sum()} of {len(wins)} points; at {wins[sparse].sum()} "
+        f"of the {sparse.sum()} with at least 40 % zero columns. Over all points {words}."
     )
     return Verdict(by_share(wins), here, default_gain(table), remedy, numbers)
 
@@ -67,8 +67,8 @@ EXPERIMENT = Experiment(
     title="Time against the sparsity, up to the norm itself",
     place="beyond the paper, which stops at radius 8",
     claim="In both the biological and general cases of sparsity, the proposed method is the fastest (abstract).",
-    rule="As for fig:time, at every point: from 99.9 % zero columns to none, then radii from 0.05 to 0.95 of the norm, in "
-    "float64 and float32.",
+    rule="As for fig:time, at every point: from 99.9 % zero columns to none, then radii from 0.05 to 0.95 of the "
+    "norm, in float64 and float32.",
     cells=cells,
     draw=draw,
     judge=judge,

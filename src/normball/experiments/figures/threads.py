@@ -56,7 +56,7 @@ def judge(data: Any) -> Verdict:
     last = {zeros: float(gain.iloc[-1]) for zeros, gain in gains.items()}
     words = join([f"{value:.2f} at {100 * zeros:g} % zero columns" for zeros, value in last.items()])
     outcome = by_share([value >= 1.4 for value in last.values()])
-    remedy = "" if outcome == HOLDS else "It would hold on a quiet machine whose memory is faster than one of its cores."
+    remedy = "" if outcome == HOLDS else "It would hold on a quiet machine with memory faster than one core can use."
     return Verdict(
         outcome,
         "The paper allowed no parallelism; its algorithm walks one heap, step by step.",
@@ -71,8 +71,8 @@ EXPERIMENT = Experiment(
     title="Threads",
     place="beyond the paper, which allowed none",
     claim="Ours, not the paper's: all the CPUs of a machine project faster than one, to the same bits.",
-    rule="Holds if with all the CPUs the default is at least 1.4 times as fast as with one at each sparsity, in part if at "
-    "half of them or more. A result with other bits would stop the run.",
+    rule="Holds if with all the CPUs the default is at least 1.4 times as fast as with one at each sparsity, in part "
+    "if at half of them or more. A result with other bits would stop the run.",
     cells=cells,
     draw=draw,
     judge=judge,
