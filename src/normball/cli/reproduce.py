@@ -10,7 +10,9 @@ import typer
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="The folder to write into; what it holds already is not computed again.")],
+    out: Annotated[
+        Path, typer.Option(help="The folder to write into; what it holds already is not computed again.")
+    ] = Path("paper"),
     only: Annotated[list[str] | None, typer.Option(help="One figure or table, such as fig:radius. Repeatable.")] = None,
     data: Annotated[
         list[Path] | None, typer.Option(help="A table of your own, for the biological table. Repeatable.")

@@ -10,7 +10,7 @@ from normball.experiments.experiment import FAILS, HOLDS, IN_PART
 from normball.experiments.projections import DEFAULT, PAPERS, RIVALS
 from normball.experiments.style import STYLES
 
-__all__ = ["NEAR", "by_share", "join", "r_squared", "ratios", "span", "wide"]
+__all__ = ["NEAR", "by_share", "join", "r_squared", "ratios", "short", "span", "wide"]
 
 NEAR = 1.05  # medians nearer than this are equal: timings are no better
 
@@ -25,10 +25,15 @@ def ratios(table: Any, base: str = PAPERS, others: tuple[str, ...] = RIVALS) -> 
     return {other: (table[other] / table[base]).dropna().to_numpy() for other in others if other in table}
 
 
+def short(value: float) -> str:
+    """Return a number with two digits that matter, and no power of ten."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def span(values: Any) -> str:
     """Return the range of some numbers, shortly."""
-    low, high = float(np.min(values)), float(np.max(values))
-    return f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
+    low, high = short(float(np.min(values))), short(float(np.max(values)))
+    return low if low == high else f"{low} to {high}"
 
 
 def by_share(true: Any) -> str:
@@ -62,7 +67,7 @@ def against_rivals(table: Any) -> tuple[Any, str, str, dict[str, float]]:
     remedy = ""
     if losers:
         gains = {name: 1.0 / float(np.min(each)) for name, each in losers.items()}
-        ahead = join([f"that of {STYLES[name][2]} (up to {gain:.2g} times as fast)" for name, gain in gains.items()])
+        ahead = join([f"that of {STYLES[name][2]} (up to {short(gain)} times as fast)" for name, gain in gains.items()])
         remedy = (
             f"All algorithms here are our own C++ under the same flags, with the best elimination of columns we know; "
             f"{ahead} gains most from it. The claim would hold against programs slower than ours by that factor."

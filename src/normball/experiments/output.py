@@ -43,6 +43,8 @@ def find(each: Experiment, data: pd.DataFrame, folder: Path) -> Finding:
 
 def _saved(figure: Figure, path: Path) -> str:
     """Write the picture in all the formats; return the SVG element, without what only a file of its own needs."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # it is laid out now: each format would do it anew
     figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
     figure.savefig(path.with_suffix(".png"), dpi=150)
     text = io.StringIO()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from normball.experiments.claims import NEAR, default_gain, join, wide
+from normball.experiments.claims import NEAR, default_gain, join, short, wide
 from normball.experiments.experiment import FAILS, HOLDS, IN_PART, Cell, Experiment, Setting, Verdict
 from normball.experiments.projections import ALGORITHMS, COPY, PAPERS, RIVALS, sweep
 from normball.experiments.style import STYLES, line, log_axes, name_lines, panels
@@ -66,7 +66,7 @@ def judge(data: Any) -> Verdict:
         least.append(powers[PAPERS] <= min(powers[rival] for rival in RIVALS) + 0.02)
         numbers |= {f"fixed {name}: {rival} at the largest size, times the paper's": v for rival, v in behind.items()}
         numbers |= {f"fixed {name}: power of the size, {algorithm}": v for algorithm, v in powers.items()}
-        others = join([f"{STYLES[rival][2]} {value:.2g}" for rival, value in behind.items()])
+        others = join([f"{STYLES[rival][2]} {short(value)}" for rival, value in behind.items()])
         grows = join([f"{STYLES[rival][2]} {powers[rival]:.2f}" for rival in RIVALS])
         words.append(
             f"With {name} fixed, at the largest size the others take, in times of the paper's: {others}. Its time "
