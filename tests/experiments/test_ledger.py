@@ -69,7 +69,7 @@ def test_a_file_cut_off_anywhere_is_read_and_written_on(tmp_path, keep):
     path.write_bytes(whole[: int(keep * len(whole))])
     left = path.read_bytes().count(b"\n")
     ledger = run(path)
-    assert CALLS == list(range(left, 4))
+    assert list(range(left, 4)) == CALLS
     assert list(runner.data_of(EXPERIMENT, FULL, ledger)["square"]) == [0, 0, 1, -1, 4, -4, 9, -9]
     assert not runner.missing([EXPERIMENT], FULL, Ledger(path))  # and what was written after the torn line is found
 

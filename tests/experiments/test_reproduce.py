@@ -145,6 +145,7 @@ def test_side_by_side_gives_what_one_by_one_gives(tmp_path):
         (["--only", "fig:radios"], "did you mean fig:radius"),
         (["--only", "fig:radius", "--only", "nothing"], "expected one of fig:radius"),
         (["--data", "not/there.csv"], "expected a file, got not/there.csv"),
+        (["--data", "README.md:label"], "README.md"),
         (["--jobs", "-1"], "jobs"),
     ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import normball
-from normball.experiments import fits, projections, registry
+from normball.experiments import fits, projections, registry, tables
 from normball.experiments.fits import Synthetic
 from normball.experiments.style import spread
 
@@ -100,3 +100,28 @@ def test_experiments_are_found_in_the_order_of_the_paper():
         registry.chosen(["fig:radios"])
     with pytest.raises(ValueError, match="did you mean fig:size"):
         registry.chosen(["size"])
+
+
+@pytest.mark.parametrize("way", ["", ":status", ":row=1"])
+def test_labels_are_where_the_user_says(tmp_path, way):
+    rows = [line.split(",") for line in ("s1,ill,1,2000", "s2,well,4,-3", "s3,ill,5,7", "s4,well,,8")]
+    head = ["sample", {"": "label", ":status": "status"}.get(way, "kind"), "f", "g"]
+    lines = np.vstack([head, rows])
+    if way == ":row=1":
+        lines = np.vstack([lines[:, 1], lines[:, 2:].T])
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(",".join(line) for line in lines) + "\n")
+    name, X, y = tables.load(f"{path}{way}")
+    assert name == "table.csv, 4 x 2, 2 classes, logs"
+    assert list(y) == ["ill", "well", "ill", "well"]
+    assert X[0] == pytest.approx(np.arcsinh([1.0, 2000.0]))
+    assert np.isnan(X[3, 0])
+
+
+def test_a_changed_table_is_another_one(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("label,f\na,1\nb,2\n")
+    (before,) = tables.cross_validations((str(path),), ["none"], 1, 2)
+    path.write_text("label,f\na,1\nb,3\n")
+    (after,) = tables.cross_validations((str(path),), ["none"], 1, 2)
+    assert before.key("") != after.key("")

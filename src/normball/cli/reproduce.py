@@ -15,7 +15,11 @@ def reproduce(
     ] = Path("paper"),
     only: Annotated[list[str] | None, typer.Option(help="One figure or table, such as fig:radius. Repeatable.")] = None,
     data: Annotated[
-        list[Path] | None, typer.Option(help="A table of your own, for the biological table. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="A table of your own: FILE, with labels in the column 'label', FILE:COLUMN, or FILE:row=LINE "
+            "for samples in columns. Repeatable."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it works, not to quote.")] = False,
     jobs: Annotated[int, typer.Option(help="Fits side by side; 0: as many as there are CPUs.", min=0)] = 0,
@@ -28,7 +32,7 @@ def reproduce(
     """
     from rich.console import Console
 
-    from normball.experiments import registry
+    from normball.experiments import registry, tables
     from normball.experiments.experiment import Setting
 
     console = Console()
@@ -41,9 +45,11 @@ def reproduce(
             console.print(f"{each.id:22s} {each.title} ({each.place})", highlight=False)
         return
     for table in data or ():
-        if not table.is_file():
-            raise typer.BadParameter(f"expected a file, got {table}", param_hint="--data")
-    setting = Setting(quick, tuple(str(table.resolve()) for table in data or ()))
+        try:
+            tables.load(table)  # now, and not after half an hour
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--data") from error
+    setting = Setting(quick, tuple(data or ()))
     _Run(console, chosen, setting, out, jobs).all()
 
 

@@ -10,28 +10,44 @@ from typing import Any
 
 import numpy as np
 
+from normball.data import read_table
 from normball.experiments.experiment import Cell, Row, work
 from normball.experiments.fits import METHODS
 
-__all__ = ["cross_validations"]
+__all__ = ["cross_validations", "load", "parsed"]
 
 INTENSE = 100.0  # tables with larger values hold intensities, not their logarithms
 
 
-def _read(path: str) -> tuple[Any, Any, bool]:
-    """Return samples by features, labels, and whether logarithms were taken."""
-    import pandas as pd
+def parsed(spec: str) -> tuple[Path, dict[str, str]]:
+    """Return the file and how its labels are found: ``FILE``, ``FILE:COLUMN`` or ``FILE:row=LINE``."""
+    if Path(spec).is_file():
+        return Path(spec), {"target": "label"}
+    file, _, target = spec.rpartition(":")
+    if not Path(file).is_file():
+        raise ValueError(f"data: expected a file, got {spec}")
+    line = target.removeprefix("row=")
+    return Path(file), ({"target": target} if line == target else {"label_row": line})
 
-    table = pd.read_csv(path, sep=None, engine="python")
-    if "label" not in table:
-        raise ValueError(f"data: expected a table with a column 'label', got {Path(path).name} without")
-    X = table.drop(columns="label").select_dtypes("number").to_numpy(np.float64)
+
+def load(spec: str) -> tuple[str, Any, Any]:
+    """Return a name that says what was done, samples by features, and labels.
+
+    Raises
+    ------
+    ValueError
+        For a file that is not there, is no table or has no labels.
+    """
+    path, labels = parsed(spec)
+    table = read_table(path, **labels)  # type: ignore[arg-type]
+    X = np.asarray(table.X, np.float64)
     logs = bool(np.nanmax(np.abs(X)) > INTENSE)
-    return (np.arcsinh(X) if logs else X), table["label"].astype(str).to_numpy(), logs  # at home below zero too
+    name = f"{path.name}, {X.shape[0]} x {X.shape[1]}, {len(table.classes)} classes{', logs' if logs else ''}"
+    return name, (np.arcsinh(X) if logs else X), table.y  # like a logarithm, but at home below zero too
 
 
 @work(version=1)
-def _cross_validation(path: str, digest: str, method: str, seed: int, folds: int) -> list[Row]:
+def _cross_validation(table: str, digest: str, method: str, seed: int, folds: int) -> list[Row]:
     """Return a row for each outer fold; imputing, scaling and every choice are made inside the training part."""
     from sklearn.impute import SimpleImputer
     from sklearn.model_selection import StratifiedKFold
@@ -39,8 +55,7 @@ def _cross_validation(path: str, digest: str, method: str, seed: int, folds: int
 
     from normball.estimators import SupervisedAutoencoder
 
-    X, y, logs = _read(path)
-    name = f"{Path(path).name}, {X.shape[0]} x {X.shape[1]}, {len(set(y))} classes{', logs' if logs else ''}"
+    name, X, y = load(table)
     rows = []
     for fold, (train, test) in enumerate(StratifiedKFold(folds, shuffle=True, random_state=seed).split(X, y)):
         sae = SupervisedAutoencoder(random_state=seed, **METHODS[method])
@@ -62,12 +77,12 @@ def _cross_validation(path: str, digest: str, method: str, seed: int, folds: int
     return rows
 
 
-def cross_validations(paths: tuple[str, ...], methods: list[str], seeds: int, folds: int) -> list[Cell]:
+def cross_validations(specs: tuple[str, ...], methods: list[str], seeds: int, folds: int) -> list[Cell]:
     """Return the cells for these tables; a changed file is another table."""
-    digests = {path: hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16] for path in paths}
+    digests = {spec: hashlib.sha256(parsed(spec)[0].read_bytes()).hexdigest()[:16] for spec in specs}
     return [
-        _cross_validation(path=path, digest=digest, method=method, seed=seed, folds=folds)
-        for path, digest in digests.items()
+        _cross_validation(table=spec, digest=digest, method=method, seed=seed, folds=folds)
+        for spec, digest in digests.items()
         for method in methods
         for seed in range(seeds)
     ]

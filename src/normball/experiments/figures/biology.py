@@ -77,5 +77,5 @@ EXPERIMENT = Experiment(
     draw=draw,
     judge=judge,
     table=accuracy_table,
-    needs="tables: --data FILE, once for each",
+    needs="tables: --data FILE, or FILE:COLUMN with the labels' column, once for each",
 )
