@@ -168,8 +168,9 @@ def biology(kind):
 MADE = {
     "fig:radius": radius, "fig:time": time, "fig:large": time, "fig:size": size, "fig:J": steps,
     "fig:sparsity": sparsity, "fig:distributions": distributions, "fig:threads": threads, "fig:gpu": gpu,
-    "fig:theta": theta, "fig:accuracy": accuracy, "table:autoencoder": autoencoder, "fig:accuracy-features": accuracy_features,
-    "fig:latent": latent, "fig:features": features, "table:training": training, "table:biology": biology,
+    "fig:theta": theta, "fig:accuracy": accuracy, "table:autoencoder": autoencoder,
+    "fig:accuracy-features": accuracy_features, "fig:latent": latent, "fig:features": features,
+    "table:training": training, "table:biology": biology,
 }  # fmt: skip
 
 
