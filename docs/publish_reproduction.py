@@ -1,7 +1,8 @@
-"""Put a full reproduction where it is read: ``python docs/publish_reproduction.py paper``.
+"""Put a full reproduction where it is read: ``python docs/publish_reproduction.py paper [more ...]``.
 
 Writes docs/reproduction_numbers.md, docs/images/paper-*.svg and the two pictures between the markers in README.md.
-Tables of the user's own are never published.
+What the first folder could not measure, such as a GPU, is taken from the next that could, with its machine. Tables of
+the user's own are never published.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ BUSY = 0.25
 def main() -> int:
     """Publish, or say why not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="what normball reproduce has written")
+    parser.add_argument("folder", type=Path, help="what normball reproduce has written, in full")
+    parser.add_argument("more", type=Path, nargs="*", help="runs elsewhere, for what the first could not measure")
     parser.add_argument("--force", action="store_true", help="publish though the machine was busy")
     options = parser.parse_args()
-    environment = json.loads((options.folder / "environment.json").read_text(encoding="utf-8"))
-    verdicts = json.loads((options.folder / "verdicts.json").read_text(encoding="utf-8"))
+    environment, verdicts = read(options.folder)
     if fault := unfit(environment, verdicts):
         print(f"not fit for publishing: {fault}", file=sys.stderr)
         return 1
@@ -38,9 +39,9 @@ def main() -> int:
     if busy > BUSY and not options.force:
         print(f"the machine was busy, other programs used {busy} CPUs: --force to publish", file=sys.stderr)
         return 1
-    shown = [each for each in verdicts if each["id"] not in PRIVATE]
+    shown = [filled(each, options.more) for each in verdicts if each["id"] not in PRIVATE]
     for each in shown:
-        picture = options.folder / f"{stem(each)}.svg"
+        picture = each.get("folder", options.folder) / f"{stem(each)}.svg"
         if picture.exists():
             image_of(each).write_text(slim(picture.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "reproduction_numbers.md"
@@ -49,6 +50,26 @@ def main() -> int:
     before, rest = readme.read_text(encoding="utf-8").split(BEGIN)
     readme.write_text(f"{before}{BEGIN}\n{pictures(environment)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
     return 0
+
+
+def read(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return where a run was made, and its verdicts."""
+    environment, verdicts = (
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("environment", "verdicts")
+    )
+    return environment, verdicts
+
+
+def filled(each: dict[str, Any], folders: list[Path]) -> dict[str, Any]:
+    """Return a verdict, from another machine where the first had none."""
+    if each["outcome"] != "not measured":
+        return each
+    for folder in folders:
+        environment, verdicts = read(folder)
+        for other in verdicts:
+            if other["id"] == each["id"] and other["outcome"] != "not measured" and not environment["quick"]:
+                return other | {"folder": folder, "machine": machine(environment)}
+    return each
 
 
 def unfit(environment: dict[str, Any], verdicts: list[dict[str, Any]]) -> str | None:
@@ -117,7 +138,9 @@ def anchor(each: dict[str, Any]) -> str:
 def section(each: dict[str, Any]) -> str:
     """Return a figure with what the paper says and what came out."""
     parts = [f"### {each['title']}", f"`{each['id']}`, {each['place']}.", f"> {each['claim']}"]
-    if image_of(each).exists():
+    if "machine" in each:
+        parts.append(f"On another machine: {each['machine']}")
+    if each["outcome"] != "not measured":
         parts.append(f"![{each['title']}](images/{image_of(each).name})")
     if each["table"]:
         parts.append(table(each["table"]))
