@@ -112,6 +112,7 @@ def test_labels_are_where_the_user_says(tmp_path, way):
     path = tmp_path / "table.csv"
     path.write_text("\n".join(",".join(line) for line in lines) + "\n")
     name, X, y = tables.load(f"{path}{way}")
+    assert tables.absolute(f"{path.parent}/../{path.parent.name}/table.csv{way}") == f"{path.resolve()}{way}"
     assert name == "table.csv, 4 x 2, 2 classes, logs"
     assert list(y) == ["ill", "well", "ill", "well"]
     assert X[0] == pytest.approx(np.arcsinh([1.0, 2000.0]))

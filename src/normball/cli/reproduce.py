@@ -49,7 +49,7 @@ def reproduce(
             tables.load(table)  # now, and not after half an hour
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--data") from error
-    setting = Setting(quick, tuple(data or ()))
+    setting = Setting(quick, tuple(map(tables.absolute, data or ())))
     _Run(console, chosen, setting, out, jobs).all()
 
 

@@ -15,7 +15,7 @@ from normball.experiments.projections import COPY, DEFAULT, PAPERS
 
 __all__ = [
     "BLACK", "BLUE", "GREEN", "GREY", "ORANGE", "PINK", "STYLES", "VERMILION",
-    "line", "log_axes", "name_lines", "panels", "star", "styled",
+    "line", "log_axes", "name_lines", "panels", "same_width", "star", "styled",
 ]  # fmt: skip
 
 # The colours of Okabe and Ito.
@@ -117,6 +117,14 @@ def spread(heights: Any, gap: float) -> Any:
             (a, p), (b, q) = blocks[-2:]
             blocks[-2:] = [[(a * p + b * q) / (p + q), p + q]]
     return [centre + gap * (i - (count - 1) / 2) for centre, count in blocks for i in range(int(count))]
+
+
+def same_width(axes: Sequence[Axes]) -> None:
+    """Give panels one below the other the same scale, and rows at the edges some room."""
+    low, high = (f([each.get_xlim()[end] for each in axes]) for end, f in enumerate((min, max)))
+    for each in axes:
+        each.set_xlim(low, high)
+        each.margins(y=0.14)
 
 
 def log_axes(axes: Axes, which: Sequence[str]) -> None:

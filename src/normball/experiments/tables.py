@@ -14,7 +14,7 @@ from normball.data import read_table
 from normball.experiments.experiment import Cell, Row, work
 from normball.experiments.fits import METHODS
 
-__all__ = ["cross_validations", "load", "parsed"]
+__all__ = ["absolute", "cross_validations", "load", "parsed"]
 
 INTENSE = 100.0  # tables with larger values hold intensities, not their logarithms
 
@@ -28,6 +28,12 @@ def parsed(spec: str) -> tuple[Path, dict[str, str]]:
         raise ValueError(f"data: expected a file, got {spec}")
     line = target.removeprefix("row=")
     return Path(file), ({"target": target} if line == target else {"label_row": line})
+
+
+def absolute(spec: str) -> str:
+    """Return the same for any working directory: what is kept is found again from another one."""
+    file = spec if Path(spec).is_file() else spec.rpartition(":")[0]
+    return f"{Path(file).resolve()}{spec[len(file) :]}"
 
 
 def load(spec: str) -> tuple[str, Any, Any]:

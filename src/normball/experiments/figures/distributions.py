@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from normball.experiments.claims import NEAR, by_share, default_gain, span, wide
 from normball.experiments.experiment import HOLDS, Cell, Experiment, Setting, Verdict
 from normball.experiments.projections import COPY, DEFAULT, DISTRIBUTIONS, PAPERS, sweep
-from normball.experiments.style import STYLES, log_axes, panels
+from normball.experiments.style import STYLES, log_axes, panels, same_width
 
 METHODS = (DEFAULT, PAPERS, "active_set", "semismooth_newton")
 ZEROS, PARTS = (0.99, 0.5), (0.5,)
@@ -43,6 +43,7 @@ def draw(data: Any) -> Figure:
         log_axes(each, "x")
         each.set_title(f"{100 * value:g} % zero columns" if at == "zeros" else f"radius {value:g} of the norm")
     axes[-1].set_xlabel(f"milliseconds; {data['members'].iloc[0]} x {data['groups'].iloc[0]}, float64, one thread")
+    same_width(axes)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=11)
     return figure

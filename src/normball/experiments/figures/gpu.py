@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from normball.experiments.claims import by_share, span
 from normball.experiments.cuda import available, on_gpu
 from normball.experiments.experiment import HOLDS, Cell, Experiment, Setting, Verdict
-from normball.experiments.style import BLUE, GREEN, GREY, log_axes, panels
+from normball.experiments.style import BLUE, GREEN, GREY, log_axes, panels, same_width
 
 COLOURS = {"GPU": (BLUE, "o"), "CPU": (GREEN, "^"), "copy on the GPU": (GREY, "|")}
 ZEROS = (0.99, 0.5, 0.0)
@@ -35,6 +35,7 @@ def draw(data: Any) -> Figure:
         log_axes(each, "x")
         each.set_title(f"{100 * zeros:g} % zero columns, float32")
     axes[-1].set_xlabel("milliseconds (log scale)")
+    same_width(axes)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3)
     return figure

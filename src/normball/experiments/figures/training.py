@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from normball.experiments.claims import join
 from normball.experiments.experiment import FAILS, HOLDS, IN_PART, Cell, Experiment, Setting, Verdict
 from normball.experiments.projections import ALGORITHMS, DEFAULT, PAPERS
-from normball.experiments.style import STYLES, log_axes, panels
+from normball.experiments.style import STYLES, log_axes, panels, same_width
 from normball.experiments.training import share
 
 CLAIMED, CHU = 2.2, "semismooth_newton"
@@ -47,6 +47,7 @@ def draw(data: Any) -> Figure:
         each.text(step, 0.03, "a step of training ", fontsize=10.5, ha="right", transform=each.get_xaxis_transform())
         log_axes(each, "x")
         each.set_title(f"Weights {title}")
+    same_width(axes)
     axes[-1].set_xlabel("milliseconds for one projection (log scale)")
     return figure
 
