@@ -14,6 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from normball.experiments.registry import experiments
+
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- reproduction: begin -->", "<!-- reproduction: end -->"
 PRIVATE = ("table:biology",)
@@ -74,9 +76,6 @@ def filled(each: dict[str, Any], folders: list[Path]) -> dict[str, Any]:
 
 def unfit(environment: dict[str, Any], verdicts: list[dict[str, Any]]) -> str | None:
     """Say why this run must not be quoted, if it must not."""
-    sys.path.insert(0, str(ROOT / "src"))
-    from normball.experiments.registry import experiments
-
     if environment["quick"]:
         return "a quick run"
     left_out = set(experiments()) - {each["id"] for each in verdicts}
