@@ -41,6 +41,7 @@ def draw(data: Any) -> Figure:
         for method, (value, _) in PAPER.items():
             each.scatter(value, rows.index(method), marker="*", s=95, color=BLACK, zorder=4)
         each.set_yticks(range(len(rows)), [NAMES[method] for method in rows], fontsize=11)
+        each.margins(y=0.14)
         each.invert_yaxis()
         each.set_xlim(45, 101)
         each.set_title(name)

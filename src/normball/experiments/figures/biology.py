@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from normball.experiments.claims import by_share, join
+from normball.experiments.claims import by_share
 from normball.experiments.experiment import HOLDS, Cell, Experiment, Setting, Verdict
 from normball.experiments.figures.autoencoder import COLOURS
 from normball.experiments.fits import NAMES, accuracy_table
@@ -33,6 +33,7 @@ def draw(data: Any) -> Figure:
             each.scatter(own, [place] * len(own), color=COLOURS[method], alpha=0.45, s=26)
             each.scatter(own.mean(), place, color=COLOURS[method], marker="|", s=340, linewidths=3)
         each.set_yticks(range(len(METHODS)), [NAMES[method] for method in METHODS], fontsize=11)
+        each.margins(y=0.14)
         each.invert_yaxis()
         each.set_title(name)
     axes[-1].set_xlabel("accuracy on test folds, % (| mean)")
@@ -58,8 +59,8 @@ def judge(data: Any) -> Verdict:
     outcome = by_share(yes)
     return Verdict(
         outcome,
-        join(words) + ".",
-        join(ours) + ".",
+        "; ".join(words) + ".",
+        "; ".join(ours) + ".",
         "" if outcome == HOLDS else "A number of features chosen for each table in place of one radius for all.",
         {"tables on which it holds": float(sum(yes)), "tables": float(len(yes))},
     )
