@@ -69,8 +69,8 @@ def against_rivals(table: Any) -> tuple[Any, str, str, dict[str, float]]:
         gains = {name: 1.0 / float(np.min(each)) for name, each in losers.items()}
         ahead = join([f"{STYLES[name][2]} (up to {short(gain)} times as fast)" for name, gain in gains.items()])
         remedy = (
-            f"Ahead of it, at some radii, are {ahead}. All algorithms here are our own C++ under the same flags: the claim "
-            f"would hold against programs slower than ours by that factor."
+            f"Ahead of it, at some radii, are {ahead}. All algorithms here are our own C++ under the same flags: the "
+            f"claim would hold against programs slower than ours by that factor."
         )
     numbers = {"share of radii won": float(np.mean(wins))}
     numbers |= {f"{name}: times the paper's, median": float(np.median(each)) for name, each in found.items()}

@@ -64,8 +64,8 @@ def by_turns(
 ) -> list[Row]:
     """Time actions by turns; each goes on until its share of seconds is spent.
 
-    What runs on one thread is timed by its CPU time: on an idle machine the time of the clock, and on a busy one free of
-    the turns that other programs take.
+    What runs on one thread is timed by its CPU time: on an idle machine the time of the clock, and on a busy one free
+    of the turns that other programs take.
     """
     spent: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(most):
