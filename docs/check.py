@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLIC = ("normball", "normball.nn", "normball.reference", "normball.estimators", "normball.omics")
+PUBLIC = ("normball", "normball.nn", "normball.reference", "normball.estimators", "normball.omics", "normball.data")
 PICTURED = ("cpp", "src/normball")  # every file there must be in the picture
 
 

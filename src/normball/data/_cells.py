@@ -43,7 +43,7 @@ class Cells:
 
     def number(self, text: str) -> float | None:
         """Return the number in `text`, NaN where it says that there is none, None where it is text."""
-        text = text.strip()
+        text = text.strip().replace("\u2212", "-")
         if text in self.missing:
             return math.nan
         kind = looks(text, self.decimal)

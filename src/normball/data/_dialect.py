@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain, islice
+from typing import TypeVar
 
 from normball.data._cells import looks
 from normball.data._open import Text
 from normball.data.table import TableError, show
 
-__all__ = ["Record", "decimal_of", "delimiter_of", "head_of", "records", "split"]
+__all__ = ["Record", "decimal_of", "delimiter_of", "first_of", "head_of", "records", "split"]
 
 Record = tuple[int, str | list[str]]  # number of its first line; the line, or its fields where it had quotes
 
+T = TypeVar("T")
 NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 _LONGEST_QUOTE = 10_000  # lines; an opening quote that is never closed would swallow the file
 
 
-def head_of(text: Text, lines: int = 100, characters: int = 1 << 22) -> list[str]:
-    """Take the first lines: enough to see the layout, never the whole of a large file."""
-    head: list[str] = []
-    taken = 0
-    for line in text:
-        head.append(line)
-        taken += len(line)
-        if (len(head) >= lines or taken >= characters) and len(head) >= 3:
+def first_of(items: Iterator[T], size: Callable[[T], int]) -> list[T]:
+    """Take the first few: enough to see the layout, never much of a large file."""
+    taken: list[T] = []
+    characters = 0
+    for item in items:
+        taken.append(item)
+        characters += size(item)
+        if len(taken) >= 100 or (characters >= 1 << 20 and len(taken) >= 3):
             break
+    return taken
+
+
+def head_of(text: Text) -> list[str]:
+    """Take the first lines."""
+    head = first_of(text, len)
     if not any(line.strip() for line in head):
         raise TableError(f"{text.name}: the file is empty")
     return head

@@ -25,10 +25,10 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
         _unique(raw.ids, f"{name}: sample id", raw.row)
     if not len(raw.X):
         raise TableError(f"{name}: there are no samples")
-    _in_range(raw, name)
-    for mark in extra_missing:
+    for mark in extra_missing:  # where it is a number, however it is written
         with contextlib.suppress(ValueError):
             raw.X[np.float32(mark) == raw.X] = np.nan
+    _in_range(raw, name)
     ids = raw.ids if raw.ids is not None else [str(i + 1) for i in range(len(raw.X))]
     X, y, groups = raw.X, raw.y, raw.groups
     if groups is not None and (bare := [i for i, each in enumerate(groups) if each in UNLABELLED]):
@@ -100,7 +100,7 @@ def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) 
     """Mark the features that vary; in blocks of samples, so that no temporary is as large as the table."""
     low = np.full(X.shape[1], np.inf, np.float32)
     high = np.full(X.shape[1], -np.inf, np.float32)
-    step = max(1, (1 << 22) // max(X.shape[1], 1))
+    step = max(1, (1 << 20) // max(X.shape[1], 1))
     for start in range(0, len(X), step):
         block = X[start : start + step]
         np.fmin(low, np.fmin.reduce(block, axis=0), out=low)
@@ -113,7 +113,8 @@ def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) 
             count = int(gone.sum())
             verb = "features are" if count > 1 else "feature is"
             notes.append(f"{count} {verb} {what}, left out: {few}{', ...' if count > 5 else ''}")
-    return np.logical_not(empty | constant)
+    keep: npt.NDArray[np.bool_] = ~(empty | constant)
+    return keep
 
 
 _DATE = re.compile(r"(\d{1,2}-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)|\d{4}-\d\d-\d\d( 00:00:00)?)", re.I)

@@ -9,7 +9,7 @@ import lzma
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, cast
+from typing import cast
 
 from normball.data.table import TableError, show
 
@@ -81,18 +81,20 @@ class Text:
     def __init__(self, path: Path, kind: str, encoding: str | None) -> None:
         self.name = show(path.name)
         self.size = path.stat().st_size
-        self._disk = path.open("rb")
-        self._binary = self._unpacked(path, kind)
-        self.notes = [] if kind == "plain" else [f"unpacked from {kind}"]
-        head = self._peek()
-        self.encoding = encoding or self._encoding_of(head)
-        try:
-            decoder: IO[str] = io.TextIOWrapper(self._binary, encoding=self.encoding, newline="")
-        except LookupError as error:
-            raise TableError(f"encoding: expected one that Python knows, such as 'utf-8', got {encoding!r}") from error
-        self._text = decoder
         self.line = 0
         self.ended = True  # whether the last line had its end
+        self.notes = [] if kind == "plain" else [f"unpacked from {kind}"]
+        self._disk = path.open("rb")
+        try:
+            self._binary = self._unpacked(kind)
+            self.encoding = encoding or self._encoding_of(self._peek())
+            self._text = io.TextIOWrapper(self._binary, encoding=self.encoding, newline="")
+        except LookupError as error:
+            self._disk.close()
+            raise TableError(f"encoding: expected one that Python knows, such as 'utf-8', got {encoding!r}") from error
+        except TableError:
+            self._disk.close()
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -121,7 +123,7 @@ class Text:
             raise TableError(f"{self.name}, line {self.line}: holds a zero byte; the file is binary or damaged")
         return line
 
-    def _unpacked(self, path: Path, kind: str) -> io.BufferedReader:
+    def _unpacked(self, kind: str) -> io.BufferedReader:
         if kind == "plain":
             return self._disk
         if kind == "gzip":

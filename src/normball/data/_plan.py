@@ -132,6 +132,8 @@ def layout_of(names: list[str], rows: list[list[str]], options: Options, cells: 
 
 def _index_of(names: list[str], rows: list[list[str]], options: Options, cells: Cells, taken: set[int]) -> int | None:
     if options.index is False:
+        if options.transpose:
+            raise TableError(f"{options.name}: index: expected the column of feature names, got False")
         return None
     if options.index is not None and options.index is not True:
         index = column_of(options.index, names, "index", options.name)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from normball.data._body import Body, Source
 from normball.data._cells import Cells
-from normball.data._dialect import NAMES, Record, decimal_of, delimiter_of, head_of, records, split
+from normball.data._dialect import NAMES, Record, decimal_of, delimiter_of, first_of, head_of, records, split
 from normball.data._memory import check_memory
 from normball.data._open import Text
 from normball.data._plan import Options, Raw, layout_of, near
@@ -56,17 +57,19 @@ def read_records(
 ) -> Raw:
     """Read a table whose first record holds the names; `rows` is a guess, `size` that of the file."""
     name = options.name
-    head = list(islice(found, 100))
+    head = first_of(found, lambda record: len(record[1]))
     notes = _without_titles(head, delimiter)
     names = split(head[0][1], delimiter)
     sample = [row for row in (split(record, delimiter) for _, record in head[1:]) if any(map(str.strip, row))]
+    if max(map(len, [names, *sample])) < 2:
+        raise TableError(f"{name}: not a table: one column only; is {show(delimiter)} the delimiter?")
     if not sample:
         raise TableError(f"{name}: there is no line below the line of names")
     names = _completed(names, sample)
-    if len(names) < 2:
-        raise TableError(f"{name}: not a table: one column only; is {show(delimiter)} the delimiter?")
     decimal, sure = (options.decimal, True) if options.decimal else decimal_of(sample, delimiter, name)
     cells = Cells(decimal, sure, options.missing)
+    if all(each.strip() and cells.number(each) is not None for each in names):
+        raise TableError(f"{name}, line {head[0][0]}: numbers only, such as {show(names[0])}; expected the names")
     layout = layout_of(names, sample, options, cells)
     if not layout.features:
         raise TableError(f"{name}: no column is left as a feature")
@@ -109,14 +112,32 @@ def _samples_in_rows(source: Source, tail: Iterator[Record], options: Options) -
     layout = source.layout
     body = Body(options.name, source)
     body.read(tail)
+    notes: list[str] = []
     columns = {i: [value.strip() for value in values] for i, values in body.columns.items()}
+    if layout.index is not None and (sign := _sign_of_turned(layout.names[layout.index], columns[layout.index])):
+        notes.append(f"the table looks transposed, since {sign}: if its samples are in columns, say transpose=True")
     ids, y, groups = (None if i is None else columns[i] for i in (layout.index, layout.target, layout.group))
     features = [layout.names[i] for i in layout.features]
-    return Raw(body.X, features, ids, y, groups, [], lambda i: f"line {body.lines[i]}")
+    return Raw(body.X, features, ids, y, groups, notes, lambda i: f"line {body.lines[i]}")
+
+
+_FEATURES = {"gene", "genes", "geneid", "genesymbol", "symbol", "probe", "probeid", "idref", "feature", "features"} | {
+    *("metabolite", "compound", "protein", "proteinid", "transcript", "ensembl", "ensemblid", "mz", "taxon", "otu"),
+}
+_LABELS = {"label", "labels", "class", "classes", "diagnosis", "status", "condition", "group", "phenotype", "target"}
+
+
+def _sign_of_turned(index_name: str, ids: list[str]) -> str:
+    """Say what speaks for samples in columns, if anything does."""
+    if re.sub(r"[^a-z]", "", index_name.casefold()) in _FEATURES:
+        return f"its first column is called {show(index_name)}"
+    line = next((each for each in ids[:5] if each.casefold() in _LABELS), None)
+    return "" if line is None else f"one of its first lines is called {show(line)}"
 
 
 def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options) -> Raw:
     layout, name, delimiter = source.layout, options.name, source.delimiter
+    index = layout.index or 0
     ids: list[str] | None = [layout.names[i].strip() for i in layout.features]
     y = None
     if options.header_is_target:
@@ -127,8 +148,8 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
             ids = [below[i].strip() for i in layout.features]
         else:
             tail = chain([first], tail)
-    head = list(islice(tail, 100))
-    known = {split(record, delimiter)[layout.index or 0].strip() for _, record in head}
+    head = first_of(tail, lambda record: len(record[1]))
+    known = {field.strip() for _, record in head for field in split(record, delimiter)[index : index + 1]}
 
     def key_of(wanted: str | int) -> str | int:  # a number in words is a number, unless a line has that name
         return int(wanted) if isinstance(wanted, str) and wanted not in known and wanted.isdecimal() else wanted
@@ -138,7 +159,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
     dropped = {key_of(key) for key in options.drop if key not in layout.names}
     body = Body(name, source, {key for key in (target, group) if key is not None}, dropped)
     body.read(chain(head, tail))
-    features = [value.strip() for value in body.columns[layout.index or 0]]
+    features = body.columns[index]
     found = {*body.rows, *body.skipped}
     for what, key in (("target", target), ("group", group), *(("drop", key) for key in dropped)):
         if key is None or key in found or (options.target_optional and what != "drop"):

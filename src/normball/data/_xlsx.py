@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,12 @@ def sheet_records(path: Path, options: Options) -> tuple[Iterator[Record], int, 
         at = 0 if options.sheet is None else column_of(options.sheet, names, "sheet", options.name)
         sheet = book.worksheets[at]
         notes = [f"sheet: {show(names[at])}" + (f" of {len(names)}" if len(names) > 1 else "")]
-        return _records(sheet, options), sheet.max_row or 100, notes
+        return _records(book, sheet, options), sheet.max_row or 100, notes
 
 
-def _records(sheet: Any, options: Options) -> Iterator[Record]:
+def _records(book: Any, sheet: Any, options: Options) -> Iterator[Record]:
     width = 0
-    with reading(options.name, "xlsx"):
+    with closing(book), reading(options.name, "xlsx"):
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             cells = [_text(value, options.decimal or ".") for value in row]
             while len(cells) > width and not cells[-1]:

@@ -46,9 +46,10 @@ def read_table(
     r"""Read a table of samples by features, check it, and say what was found.
 
     The kind of the file is told by its content: CSV, TSV and the like, plain or packed by gzip, bz2, xz or zip;
-    Parquet; xlsx; h5ad; npz. Delimiter, decimal mark, encoding, marks for missing values and the column of sample ids are
-    recognised. Features that are constant or always missing, and samples without a label, are left out, and the notes
-    of the table say so. Missing values stay missing. A file too large for the memory is refused before it is read.
+    Parquet; xlsx; h5ad; npz. Delimiter, decimal mark, encoding, marks for missing values and the column of sample ids
+    are recognised. Features that are constant or always missing, and samples without a label, are left out, and the
+    notes of the table say so. Missing values stay missing. A file too large for the memory is refused before it is
+    read.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def make_omics(
     Z[:, informative] += effect * direction * (label[:, None] == shifted)
     level = random.uniform(2.0, 9.0, n_features)
     spread = random.uniform(0.3, 1.0, n_features)
-    X = np.exp(level + spread * Z).astype(np.float32)
+    X = np.exp(level + spread * Z).astype(np.float32, order="C")
     if missing:
         rank = random.random(X.shape) * (1 + (Z > 0))
         X[rank < np.quantile(rank, missing)] = np.nan

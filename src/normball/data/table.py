@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,9 +84,13 @@ class Table:
         lead: list[tuple[str, Any]] = [("sample", self.sample_ids)]
         lead += [(name, each) for name, each in (("label", self.y), ("group", self.groups)) if each is not None]
         with Path(path).open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([*(name for name, _ in lead), *self.feature_names])
+            file.write(",".join(map(_quoted, [*(name for name, _ in lead), *self.feature_names])) + "\n")
             for i, row in enumerate(self.X):
                 # The shortest digits that give the same float32 back; missing values stay empty.
                 values = ["" if text == "nan" else text for text in row.astype(str).tolist()]
-                writer.writerow([*(column[i] for _, column in lead), *values])
+                file.write(",".join([*(_quoted(column[i]) for _, column in lead), *values]) + "\n")
+
+
+def _quoted(text: str) -> str:
+    """Quote what would not survive in CSV; the standard library forgets a lone carriage return."""
+    return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text

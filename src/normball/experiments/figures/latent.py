@@ -56,8 +56,7 @@ def judge(data: Any) -> Verdict:
     return Verdict(
         outcome,
         f"{sides['l1inf']:.1f} % of the test samples lie on the side of their class.",
-        f"{sides['default']:.1f} %, with fewer features that do not matter. Where another head than the network "
-        "predicts, the latent space is still that of the network.",
+        f"{sides['default']:.1f} %. Where another head than the network predicts, this is still the network's space.",
         "" if outcome == HOLDS else "A selection that keeps more of the informative features: see fig:features.",
         {f"{NAMES[method]}: on their side, %": value for method, value in sides.items()},
     )
