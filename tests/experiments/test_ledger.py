@@ -97,4 +97,8 @@ def test_timed_cells_come_first(tmp_path):
         return [*cells(setting), timed]
 
     mixed = Experiment("fig:mixed", "", "", "", "", both, lambda data: None, lambda data: Verdict("holds", ""))
-    assert runner.missing([mixed], FULL, Ledger(tmp_path / "none"))[0].work.timed
+    ledger = Ledger(tmp_path / "cells.jsonl")
+    assert runner.missing([mixed], FULL, ledger)[0].work.timed
+    runner.run(runner.missing([mixed], FULL, ledger), ledger, 1, lambda cell: None)
+    assert not runner.missing([mixed], FULL, ledger)
+    assert [cell.work.name for cell in runner.missing([mixed], FULL, ledger, retime=True)] == ["timed"]

@@ -78,7 +78,7 @@ def threads(kind):
         for n in (1, 2)
     ]
     copies = [{"zeros": zeros, "algorithm": "copy", "threads": 1, "ms": 0.3} for zeros in (0.99, 0.5, 0.0)]
-    return pd.DataFrame(rows + copies).assign(members=10, groups=10)
+    return pd.DataFrame(rows + copies).assign(members=10, groups=10, busy=0.1)
 
 
 def gpu(kind):
@@ -200,6 +200,10 @@ def test_the_pictures_need_no_more_than_the_rules(name):
 def test_one_cpu_is_no_verdict_on_threads():
     data = threads(HOLDS)
     assert KNOWN["fig:threads"].judge(data[data["threads"] == 1]).outcome == NOT_MEASURED
+
+
+def test_a_busy_machine_is_no_verdict_on_threads():
+    assert KNOWN["fig:threads"].judge(threads(FAILS).assign(busy=0.8)).outcome == NOT_MEASURED
 
 
 def test_equal_within_the_noise_is_not_slower():

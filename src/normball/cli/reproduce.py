@@ -23,6 +23,7 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it works, not to quote.")] = False,
     jobs: Annotated[int, typer.Option(help="Fits side by side; 0: as many as there are CPUs.", min=0)] = 0,
+    retime: Annotated[bool, typer.Option("--retime", help="Take times anew, such as those of a busy hour.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the figures and tables, and stop.")] = False,
 ) -> None:
     """Make the paper's figures and tables anew, with a verdict on each claim: OUT/index.html.
@@ -50,7 +51,7 @@ def reproduce(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--data") from error
     setting = Setting(quick, tuple(map(tables.absolute, data or ())))
-    _Run(console, chosen, setting, out, jobs).all()
+    _Run(console, chosen, setting, out, jobs).all(retime)
 
 
 class _Run:
@@ -64,10 +65,10 @@ class _Run:
         self.jobs = jobs or cpus()
         self.ledger = Ledger(out / ".progress" / "cells.jsonl")
 
-    def all(self) -> None:
+    def all(self, retime: bool) -> None:
         from normball.experiments import runner
 
-        cells = runner.missing(self.chosen, self.setting, self.ledger)
+        cells = runner.missing(self.chosen, self.setting, self.ledger, retime)
         try:
             self._cells(cells)
         except KeyboardInterrupt:

@@ -145,7 +145,7 @@ def order(members: int, groups: int, distribution: str, seed: int, zeros: Sequen
     return rows
 
 
-@work(version=1, timed=True)
+@work(version=2, timed=True)
 def threads(members: int, groups: int, zeros: float, dtype: str, seed: int, counts: Sequence[int]) -> list[Row]:
     """Time the default with more and more threads, after a look that the bits are the same."""
     Y = matrix("uniform", members, groups, seed, dtype)
@@ -156,8 +156,11 @@ def threads(members: int, groups: int, zeros: float, dtype: str, seed: int, coun
         if not np.array_equal(one, normball.project_l1inf(Y, radius, threads=count)):
             raise ArithmeticError(f"{count} threads give other bits than one")
     actions = {str(count): projector(Y, X, radius, DEFAULT, count) for count in counts}
+    before, start = others_seconds(), time.perf_counter()
     rows = by_turns({COPY: lambda: np.copyto(X, Y)} | actions, budget=1.0, most=25, clock=time.perf_counter)
-    return [row | {"threads": 1 if row["algorithm"] == COPY else int(row["algorithm"])} for row in rows]
+    busy = max(0.0, others_seconds() - before) / (time.perf_counter() - start)
+    used = {row["algorithm"]: 1 if row["algorithm"] == COPY else int(row["algorithm"]) for row in rows}
+    return [row | {"threads": used[row["algorithm"]], "busy": busy} for row in rows]
 
 
 def sweep(

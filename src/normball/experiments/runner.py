@@ -22,11 +22,15 @@ def machine_name() -> str:
     return f"{cpu_model()}, {instruction_set()}"
 
 
-def missing(chosen: Iterable[Experiment], setting: Setting, ledger: Ledger) -> list[Cell]:
-    """Return the cells that are not done, each once, the timed ones first: the machine is coolest then."""
+def missing(chosen: Iterable[Experiment], setting: Setting, ledger: Ledger, retime: bool = False) -> list[Cell]:
+    """Return the cells that are not done, each once, the timed ones first: the machine is coolest then.
+
+    With `retime`, the timed ones that are done too: a later result replaces an earlier one.
+    """
     machine = machine_name()
     cells = {cell.key(machine): cell for each in chosen for cell in each.cells(setting)}
-    return sorted((cell for key, cell in cells.items() if key not in ledger), key=lambda cell: not cell.work.timed)
+    wanted = (cell for key, cell in cells.items() if key not in ledger or (retime and cell.work.timed))
+    return sorted(wanted, key=lambda cell: not cell.work.timed)
 
 
 def _done(cell: Cell) -> tuple[Cell, list[Row], float]:

@@ -10,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from normball.experiments.projections import COPY, DEFAULT, PAPERS
 
@@ -58,6 +59,9 @@ def styled(salt: str) -> Iterator[None]:
 def panels(count: int, height: float = 3.6) -> tuple[Figure, list[Axes]]:
     """Return a figure with panels one below the other, which a phone can show."""
     figure = Figure(figsize=(6.8, height * count), layout="constrained")
+    engine = figure.get_layout_engine()
+    assert isinstance(engine, ConstrainedLayoutEngine)
+    engine.set(w_pad=0.12, h_pad=0.08)  # letters are wider in some formats than in others
     return figure, [figure.add_subplot(count, 1, i + 1) for i in range(count)]
 
 

@@ -60,8 +60,8 @@ def judge(data: Any) -> Verdict:
     default = data[data["method"] == "default"]
     return Verdict(
         outcome,
-        f"Best at radius {best:g} with {means.max():.1f} %; at 0.1 it is {means.loc[there.name]:.1f} %, which is "
-        f"{gap:.1f} ± {error:.1f} points below.",
+        f"Best at radius {best:g} with {means.max():.1f} %"
+        + ("." if gap == 0.0 else f"; at 0.1 it is {gap:.1f} ± {error:.1f} points below."),
         f"{default['accuracy'].mean():.1f} % with {default['kept'].mean():.0f} features, chosen inside the training "
         "part.",
         ""
