@@ -44,7 +44,7 @@ def main() -> int:
     shown = [filled(each, options.more) for each in verdicts if each["id"] not in PRIVATE]
     for each in shown:
         picture = each.get("folder", options.folder) / f"{stem(each)}.svg"
-        if picture.exists():
+        if each["outcome"] != "not measured":
             image_of(each).write_text(slim(picture.read_text(encoding="utf-8")), encoding="utf-8")
     page = ROOT / "docs" / "reproduction_numbers.md"
     page.write_text(numbers(environment, shown), encoding="utf-8")
@@ -147,7 +147,8 @@ def section(each: dict[str, Any]) -> str:
     lines += [f"- Paper: {each['says']}"] if each["says"] else []
     lines += [f"- The paper's algorithm and settings, here: {each['here']}"] if each["here"] else []
     lines += [f"- Default: {each['default']}"] if each["default"] else []
-    lines += [f"- What would make it hold: {each['remedy']}"] if each["remedy"] else []
+    asked = "How to measure it" if each["outcome"] == "not measured" else "What would make it hold"
+    lines += [f"- {asked}: {each['remedy']}"] if each["remedy"] else []
     return "\n\n".join([*parts, "\n".join(lines)])
 
 
