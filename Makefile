@@ -15,7 +15,8 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test pytest chromium isa bench bench-quick bench-selection lint docs examples sanitize publish clean
+.PHONY: help demo test pytest chromium isa bench bench-quick bench-selection reproduce lint docs examples sanitize \
+  publish publish-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,11 +79,17 @@ bench-selection: $(VENV)/.installed ## features and accuracy against rivals, rea
 	@$(PY) -m pip install -qq lassonet
 	@$(PY) -m benchmarks.selection --data $(DATA) --out benchmarks/results
 
+reproduce: $(VENV)/.installed ## the paper's figures and tables anew, in paper/: half an hour on two quiet CPUs
+	@$(PY) -m normball reproduce --out paper
+
 publish: $(VENV)/.installed ## put the numbers of the last full benchmark into the README and the docs
 	@$(PY) -m benchmarks.publish benchmarks/results/full.jsonl
 
+publish-paper: $(VENV)/.installed ## put the last full reproduction into the README and the docs
+	@$(PY) docs/publish_reproduction.py paper
+
 clean: ## remove all that make has made
-	rm -rf $(VENV) build dist demo docs/_build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist demo paper docs/_build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks docs examples -name __pycache__ -prune -exec rm -rf {} +
 
 # What the build itself needs lives in the environment, not in a fresh one for each build: so that a second build finds

@@ -10,6 +10,7 @@ import typer
 
 import normball
 from normball.cli.apply import apply
+from normball.cli.reproduce import reproduce
 from normball.cli.select import select
 
 app = typer.Typer(
@@ -37,3 +38,4 @@ def _root(
 
 app.command()(select)
 app.command()(apply)
+app.command()(reproduce)
