@@ -8,7 +8,7 @@ from typing import Any
 
 from normball.backends import cpu
 
-__all__ = ["backend_for"]
+__all__ = ["backend_for", "is_sharded"]
 
 
 def backend_for(Y: Any) -> ModuleType:
@@ -16,7 +16,17 @@ def backend_for(Y: Any) -> ModuleType:
     # A tensor can only come from a torch that has been imported; so this never imports it by itself.
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(Y, torch.Tensor):
+        if is_sharded(Y):
+            from normball.backends import distributed
+
+            return distributed
         from normball.backends import torch_op
 
         return torch_op
     return cpu
+
+
+def is_sharded(Y: Any) -> bool:
+    """Whether `Y` is a tensor of which each rank holds a part."""
+    tensors = sys.modules.get("torch.distributed.tensor")
+    return tensors is not None and isinstance(Y, tensors.DTensor)

@@ -46,15 +46,14 @@ class ProjectionInfo:
 
     @property
     def n_nonzero(self) -> int:
-        """Number of the groups that are not zero."""
-        return int((self.mu > 0).sum())
+        """Number of the groups that are not zero. Where they are sharded, every rank must ask."""
+        return _count(self.mu)
 
     def __repr__(self) -> str:
         theta = _shown(self.theta)
         counts = "" if self.clipped is None else f", clipped={self.clipped}, kept={self.kept}, reads={self.reads:.2f}"
         steps = "" if self.order_steps is None else f", order_steps={self.order_steps}"
-        groups = math.prod(self.mu.shape)
-        return f"ProjectionInfo(theta={theta}, {self.n_nonzero} of {groups} groups non-zero{counts}{steps})"
+        return f"ProjectionInfo(theta={theta}, {_told(self.mu)}{counts}{steps})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,18 +83,29 @@ class OperatorInfo:
 
     @property
     def n_nonzero(self) -> int:
-        """Number of the groups that are not zero."""
-        return int((self.mu > 0).sum())
+        """Number of the groups that are not zero. Where they are sharded, every rank must ask."""
+        return _count(self.mu)
 
     def __repr__(self) -> str:
         reads = "" if self.reads is None else f", reads={self.reads:.2f}"
-        groups = f"{self.n_nonzero} of {math.prod(self.mu.shape)} groups non-zero"
-        return f"OperatorInfo(theta={_shown(self.theta)}, {groups}{reads})"
+        return f"OperatorInfo(theta={_shown(self.theta)}, {_told(self.mu)}{reads})"
 
 
 def _nonzero(mu: Any) -> Any:
     mask = mu > 0
     return np.asarray(mask) if isinstance(mask, np.bool_) else mask
+
+
+def _count(mu: Any) -> int:
+    count = (mu > 0).sum()
+    return int(count.full_tensor() if hasattr(count, "full_tensor") else count)
+
+
+def _told(mu: Any) -> str:
+    groups = math.prod(mu.shape)
+    if hasattr(mu, "full_tensor"):  # counting would make other ranks wait, and printing is often done by one
+        return f"{groups} groups, sharded"
+    return f"{_count(mu)} of {groups} groups non-zero"
 
 
 def _shown(theta: Any) -> str:

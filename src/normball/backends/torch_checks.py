@@ -33,7 +33,7 @@ def radius(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> Tensor:
     """Return the radius as a float64 tensor of the batch shape, or of no dimension if it is one number."""
     if not isinstance(value, Tensor):
         number, numbers = _validate.radius(value, tuple(batch_shape), name)
-        known: Tensor = torch.as_tensor(number if numbers is None else numbers, dtype=torch.float64)
+        known: Tensor = torch.tensor(number if numbers is None else numbers, dtype=torch.float64)
         return known
     if value.is_complex() or value.layout != torch.strided:
         raise TypeError(f"{name}: expected real numbers, got {value.dtype}, {value.layout}")

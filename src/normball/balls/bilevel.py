@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from normball import _validate
-from normball._dispatch import backend_for
+from normball._dispatch import backend_for, is_sharded
 from normball._info import OperatorInfo
 from normball._validate import Axis
 from normball.balls._ball import Ball
@@ -190,6 +190,11 @@ def _levels(
 ) -> list[tuple[Any, str, tuple[int, ...]]]:
     """Return, innermost first, the numbers of each level, and which norm to take of them along which axes."""
     backend = backend_for(Y)
+    if is_sharded(Y):
+        raise TypeError(
+            "Y: expected a tensor that is not sharded in multilevel, got a DTensor; redistribute it to Replicate(), or "
+            "use bilevel_l1inf, bilevel_l11 or bilevel_l12"
+        )
     places = _validate.level_axes(Y, norms, axes, NORMS)
     levels, remaining, values = [], sorted(a for axis in places for a in axis), Y
     for norm, place in zip(reversed(norms), reversed(places), strict=True):

@@ -13,8 +13,9 @@ from normball._validate import unknown
 from normball.estimators._descents import DESCENTS
 from normball.estimators._network import ACTIVATIONS
 from normball.estimators._path import NORMS
+from normball.estimators._ranks import Ranks
 
-__all__ = ["count_of", "device_of", "labels", "mixed_labels", "options", "unknown"]
+__all__ = ["count_of", "device_of", "finite_rows", "labels", "mixed_labels", "options", "unknown"]
 
 
 def _real(value: Any) -> bool:
@@ -99,3 +100,14 @@ def device_of(device: Any) -> torch.device:
     if wanted.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device: expected a device that is present, got {device!r} and no GPU; use 'cpu' or 'auto'")
     return wanted
+
+
+def finite_rows(X: Any, ranks: Ranks) -> None:
+    """Raise, on all ranks alike, where the rows of one of them hold NaN or infinity."""
+    mine = np.flatnonzero(ranks.mine(np.arange(X.shape[0]), X.shape[0]))
+    step = max((1 << 22) // max(X.shape[1], 1), 1)
+    parts = (X[mine[start : start + step]] for start in range(0, len(mine), step))
+    bad = sum(int((~np.isfinite(part.data if hasattr(part, "toarray") else part)).sum()) for part in parts)
+    found = int(ranks.total(np.array(bad)))
+    if found:
+        raise ValueError(f"X: expected finite numbers, got {found} entries that are NaN or infinite")

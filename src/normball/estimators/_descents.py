@@ -109,8 +109,10 @@ def first_descent(
             network.first.weight.zero_()
         else:
             network.first.weight.copy_(start)
-        head = rows.batch(torch.arange(min(len(y), plan.schooling.batch_size)))
-        size = float(head.square().sum(1).mean())  # the curvature grows with the length of the samples
+        some = torch.arange(min(len(y), plan.schooling.batch_size))
+        squares = rows.batch(rows.mine(some)).square().sum()
+        # The curvature grows with the length of the samples.
+        size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)
     optimizer = torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
     train(
         network,
@@ -148,7 +150,9 @@ def compacted(plan: Plan, rows: Rows, y: Tensor, weight: Tensor, chosen: Indices
     plan = replace(plan, dtype=torch.float64)
     index = np.arange(len(y))
     mean, scale = np.zeros(len(chosen)), np.ones(len(chosen))
-    part = Rows(rows.columns(index, chosen), mean, scale, plan.dtype, plan.device).hold(index)
+    part = Rows(
+        rows.columns(index, chosen), mean, scale, plan.dtype, plan.device, plan.schooling.ranks
+    ).hold(index)
     return plan.taught(plan.network(len(chosen)), part, y, weight.double(), stage, 1e-2)
 
 

@@ -61,13 +61,14 @@ class _Data:
 
     def __init__(self, X: Any, y: Indices, weight: Floats, plan: Plan, standardize: bool) -> None:
         self.X, self.y, self.weight, self.plan, self.standardize = X, y, weight, plan, standardize
+        self.ranks = plan.schooling.ranks
 
     def rows(self, index: Indices) -> Rows:
         features = self.X.shape[1]
         mean, scale = np.zeros(features), np.ones(features)
         if self.standardize:
-            mean, scale = moments(self.X, index, self.weight)
-        return Rows(self.X, mean, scale, self.plan.dtype, self.plan.device)
+            mean, scale = moments(self.X, index, self.weight, self.ranks)
+        return Rows(self.X, mean, scale, self.plan.dtype, self.plan.device, self.ranks)
 
     def tensors(self, index: Indices) -> tuple[Tensor, Tensor]:
         y = torch.from_numpy(self.y[index].astype(np.int64)).to(self.plan.device)
@@ -87,7 +88,7 @@ def _fold(data: _Data, norm: str, train: Indices, held_out: Indices, top: int | 
 
     def correct(head: str, count: int) -> npt.NDArray[np.bool_]:
         if head == "network":
-            part = Rows(A[:, :count], np.zeros(count), np.ones(count), torch.float64, plan.device)
+            part = Rows(A[:, :count], np.zeros(count), np.ones(count), torch.float64, plan.device, data.ranks)
             name = f"{stage}, network of {count}"
             made: Head = Network(compacted(plan, part, y, weight, np.arange(count), name))
         else:
@@ -164,12 +165,16 @@ class _Indexed(Rows):
     """Rows numbered from 0, whose columns come from the table itself."""
 
     def __init__(self, rows: Rows, index: Indices, held: Rows) -> None:
-        super().__init__(rows._X, rows.mean, rows.scale, rows.dtype, rows.device)
+        super().__init__(rows._X, rows.mean, rows.scale, rows.dtype, rows.device, rows.ranks)
         self._held, self._index = held, index
 
     def batch(self, index: Any) -> Tensor:
         """See `Rows`."""
         return self._held.batch(index)
+
+    def mine(self, index: Tensor) -> Tensor:
+        """See `Rows`."""
+        return self._held.mine(index)
 
     def columns(self, index: Indices, which: Indices) -> Floats:
         """See `Rows`."""

@@ -9,6 +9,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from normball.estimators._ranks import ALONE, Ranks
+
 __all__ = ["Rows", "moments"]
 
 _CHUNK = 1 << 20  # entries that are looked at in one go
@@ -32,19 +34,22 @@ def _on_disk(X: Any) -> bool:
     return not isinstance(X, (np.ndarray, bytes, memoryview))
 
 
-def moments(X: Any, index: npt.NDArray[np.intp], weight: Floats) -> tuple[Floats, Floats]:
+def moments(
+    X: Any, index: npt.NDArray[np.intp], weight: Floats, ranks: Ranks = ALONE
+) -> tuple[Floats, Floats]:
     """Return mean and standard deviation of the columns over some rows; a constant column has deviation 1."""
     step = max(_CHUNK // max(X.shape[1], 1), 1)
     total = weight[index].sum()
+    index = index[ranks.mine(index, X.shape[0])]
     parts = [index[start : start + step] for start in range(0, len(index), step)]
     mean, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for part in parts:
         mean += weight[part] @ _dense(X[part]).astype(np.float64, copy=False)
-    mean /= total
+    mean = ranks.total(mean) / total
     for part in parts:
         D = _dense(X[part]) - mean
         square += np.einsum("i,ij,ij->j", weight[part], D, D)
-    scale = np.sqrt(square / total)
+    scale = np.sqrt(ranks.total(square) / total)
     # What is left of a constant column after rounding is not a deviation.
     scale[scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)] = 0.0
     scale[scale == 0.0] = 1.0
@@ -58,8 +63,11 @@ class Rows:
     disk, batch by batch: to the same bits, without a second table, and hardly slower.
     """
 
-    def __init__(self, X: Any, mean: Floats, scale: Floats, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, X: Any, mean: Floats, scale: Floats, dtype: torch.dtype, device: torch.device, ranks: Ranks = ALONE
+    ) -> None:
         self.mean, self.scale, self.dtype, self.device = mean, scale, dtype, device
+        self.ranks = ranks
         self._X = X
         self._table: Tensor | None = None
 
@@ -68,7 +76,7 @@ class Rows:
         large = self.device.type == "cpu" and len(index) * self._X.shape[1] > _HELD
         if large or hasattr(self._X, "toarray") or _on_disk(self._X):
             return _Part(self, index)
-        held = Rows(self._X, self.mean, self.scale, self.dtype, self.device)
+        held = Rows(self._X, self.mean, self.scale, self.dtype, self.device, self.ranks)
         held._table = self.batch(index)
         return held
 
@@ -83,20 +91,37 @@ class Rows:
         return torch.from_numpy(np.ascontiguousarray(part)).to(self.device, self.dtype)
 
     def columns(self, index: npt.NDArray[np.intp], which: npt.NDArray[np.intp]) -> Floats:
-        """Return some rows of some columns, in double precision."""
+        """Return some rows of some columns, in double precision; what other ranks have read, comes from them."""
+        chosen = np.zeros((len(index), len(which)))
+        here = self.ranks.mine(index, self._X.shape[0])
+        index = index[here]
         step = max(_CHUNK // max(self._X.shape[1], 1), 1)
         parts = [index[start : start + step] for start in range(0, len(index), step)] or [index]
-        chosen = [_dense(self._X[part][:, which]).astype(np.float64, copy=False) for part in parts]
-        return np.asarray((np.concatenate(chosen) - self.mean[which]) / self.scale[which])
+        read = [_dense(self._X[part][:, which]).astype(np.float64, copy=False) for part in parts]
+        chosen[here] = np.concatenate(read)
+        return np.asarray((self.ranks.total(chosen) - self.mean[which]) / self.scale[which])
+
+    def mine(self, index: Tensor) -> Tensor:
+        """Return those of some rows that are for this rank to read."""
+        if self.ranks.size == 1:
+            return index
+        return index[torch.from_numpy(self.ranks.mine(self._numbers(index), self._X.shape[0]))]
+
+    def _numbers(self, index: Tensor) -> npt.NDArray[np.intp]:
+        """Return the numbers that rows have in the table."""
+        return np.asarray(index)
 
 
 class _Part(Rows):
     """Some rows of a table that is not held in memory."""
 
     def __init__(self, whole: Rows, index: npt.NDArray[np.intp]) -> None:
-        super().__init__(whole._X, whole.mean, whole.scale, whole.dtype, whole.device)
+        super().__init__(whole._X, whole.mean, whole.scale, whole.dtype, whole.device, whole.ranks)
         self._index = index
 
     def batch(self, index: npt.NDArray[np.intp] | Tensor) -> Tensor:
         """See `Rows`."""
         return super().batch(self._index[np.asarray(index)])
+
+    def _numbers(self, index: Tensor) -> npt.NDArray[np.intp]:
+        return np.asarray(self._index[np.asarray(index)])

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from normball.estimators._network import Autoencoder, generator
+from normball.estimators._ranks import ALONE, Ranks
 from normball.estimators._rows import Rows
 
 __all__ = ["Progress", "Schooling", "train"]
@@ -30,6 +32,7 @@ class Schooling:
     batch_size: int
     reconstruction_weight: float
     seed: int
+    ranks: Ranks = ALONE
 
 
 class Progress:
@@ -39,8 +42,11 @@ class Progress:
     of the optimizer too. All else is computed anew, from the same seed.
     """
 
-    def __init__(self, callback: Callback | None, path: str | Path | None, fingerprint: str) -> None:
+    def __init__(
+        self, callback: Callback | None, path: str | Path | None, fingerprint: str, ranks: Ranks = ALONE
+    ) -> None:
         self._callback, self._fingerprint = callback, fingerprint
+        self._writes = ranks.rank == 0  # all of them read it
         self._path = None if path is None else Path(path)
         self._epochs: dict[str, int] = {}
         self._tensors: dict[str, Tensor] = {}
@@ -77,7 +83,7 @@ class Progress:
         self, stage: str, epoch: int, epochs: int, loss: float, network: nn.Module, optimizer: torch.optim.Optimizer
     ) -> None:
         """Lay the state down, then tell of the epoch: whoever stops the fit there can go on from there."""
-        if self._path is not None:
+        if self._path is not None and self._writes:
             gone = f"{stage}/optimizer/"
             self._tensors = {name: value for name, value in self._tensors.items() if not name.startswith(gone)}
             for name, value in network.state_dict().items():
@@ -124,7 +130,7 @@ def train(
 
     Data that fit into one batch are taken in their order; others are shuffled anew in each epoch.
     """
-    count = len(y)
+    count, ranks = len(y), schooling.ranks
     weight = weight * (count / weight.sum())
     network.train()
     for epoch in range(progress.resume(stage, network, optimizer, epochs), epochs):
@@ -133,19 +139,22 @@ def train(
             order = order[torch.randperm(count, generator=generator(schooling.seed, 2, epoch))]
         total = 0.0
         for index in torch.split(order, schooling.batch_size):
-            X = rows.batch(index)
-            w = weight[index]
+            mine = rows.mine(index)
+            X = rows.batch(mine)
+            w = weight[mine]
             Z, copy = network(X)
-            each = functional.cross_entropy(Z, y[index], reduction="none")
+            each = functional.cross_entropy(Z, y[mine], reduction="none")
             if copy is not None and schooling.reconstruction_weight:
                 apart = functional.smooth_l1_loss(copy, X, reduction="none").mean(1)
                 each = each + schooling.reconstruction_weight * apart
-            loss = (w * each).mean()
+            loss = (w * each).sum() / len(index)  # of all the ranks, when added up
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
+            ranks.add_up(parameter.grad for parameter in network.parameters())
             optimizer.step()
             total += float(loss.detach()) * len(index)
         if after_epoch is not None:
             after_epoch()
+        total = float(ranks.total(np.array(total)))
         progress.after(stage, epoch + 1, epochs, total / count, network, optimizer)
     network.eval()

@@ -19,6 +19,7 @@ from normball.estimators import _checks, _persistence
 from normball.estimators._descents import Plan
 from normball.estimators._fitting import Fitted, Request, fit
 from normball.estimators._heads import Network
+from normball.estimators._ranks import ALONE, everyone
 from normball.estimators._training import Progress, Schooling
 
 __all__ = ["SupervisedAutoencoder"]
@@ -83,6 +84,9 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         Also look for features that the selected ones explain; kept only where inner validation improves.
     device : str
         "cpu", "cuda" or "auto".
+    distributed : bool
+        Train data-parallel, over the ranks of PyTorch's default process group: every rank calls `fit` with the same
+        table, reads its own part of the rows, and ends with the same estimator. See `docs/distributed.md`.
     random_state : int, RandomState or None
         With an int, the same bits on every fit on the CPU.
     warm_start : bool
@@ -154,6 +158,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         cv: Any = None,
         expand: str | None = None,
         device: str = "cpu",
+        distributed: bool = False,
         random_state: Any = None,
         warm_start: bool = False,
         callback: Any = None,
@@ -176,6 +181,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.cv = cv
         self.expand = expand
         self.device = device
+        self.distributed = distributed
         self.random_state = random_state
         self.warm_start = warm_start
         self.callback = callback
@@ -222,7 +228,12 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         _checks.options(asked)
         device = _checks.device_of(asked.device)
         _checks.mixed_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        ranks = everyone() if asked.distributed else ALONE
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=not asked.distributed
+        )
+        if asked.distributed:
+            _checks.finite_rows(X, ranks)
         check_classification_targets(y)
         sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         count = _checks.count_of(asked.n_features_to_select, X.shape[1])
@@ -236,7 +247,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         seed = int(check_random_state(asked.random_state).randint(1 << 31))
         start = getattr(self, "_layer", None) if asked.warm_start else None
         hidden = (asked.hidden,) if isinstance(asked.hidden, numbers.Integral) else tuple(asked.hidden)
-        progress = Progress(asked.callback, asked.checkpoint, _persistence.fingerprint(asked, seed, X, y))
+        fingerprint = "" if asked.checkpoint is None else _persistence.fingerprint(asked, seed, X, y)
+        progress = Progress(asked.callback, asked.checkpoint, fingerprint, ranks)
         plan = Plan(
             hidden=tuple(int(size) for size in hidden),
             classes=len(self.classes_),
@@ -245,7 +257,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             descent=asked.descent,
             epochs=asked.epochs,
             learning_rate=asked.learning_rate,
-            schooling=Schooling(int(asked.batch_size), float(asked.reconstruction_weight), seed),
+            schooling=Schooling(int(asked.batch_size), float(asked.reconstruction_weight), seed, ranks),
             progress=progress,
             dtype=torch.float64 if X.shape[0] * X.shape[1] <= _SMALL else torch.float32,
             device=device,

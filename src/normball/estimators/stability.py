@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
 from scipy import stats
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
@@ -16,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from normball.estimators.autoencoder import SupervisedAutoencoder
+from normball.estimators.sweeps import sweep
 
 __all__ = ["Stability", "StabilitySelection", "nogueira"]
 
@@ -74,8 +74,8 @@ def nogueira(selections: Any, level: float = 0.95) -> Stability:
     return Stability(value, value - half, value + half)
 
 
-def _selected(estimator: Any, X: Any, y: Any) -> npt.NDArray[np.bool_]:
-    return np.asarray(estimator.fit(X, y).get_support())
+def _selected(X: Any, y: Any, estimator: Any, half: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    return np.asarray(estimator.fit(X[half], y[half]).get_support())
 
 
 class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -93,7 +93,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     threshold : float
         Features selected in at least this part of the fits are kept.
     n_jobs : int, optional
-        Fits at a time, in threads; the result does not depend on it.
+        Fits at a time, in threads, or where ``joblib.parallel_config`` says; the result does not depend on it.
     random_state : int, RandomState or None
         Of the halves and the fits.
 
@@ -156,9 +156,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 made = clone(base)
                 if "random_state" in made.get_params(deep=False):
                     made.set_params(random_state=int(random.randint(1 << 31)))
-                tasks.append(delayed(_selected)(made, X[half], y[half]))
-        # Threads, because PyTorch has as many for each of them, whatever n_jobs: so the bits stay the same.
-        self.selections_ = np.array(Parallel(n_jobs=self.n_jobs, prefer="threads")(tasks))
+                tasks.append((made, half))
+        found = dict(sweep(_selected, tasks, shared=(X, y), n_jobs=self.n_jobs, prefer="threads"))
+        self.selections_ = np.array([found[number] for number in range(len(tasks))])
         self.frequencies_ = self.selections_.mean(0)
         self.stability_ = nogueira(self.selections_)
         return self

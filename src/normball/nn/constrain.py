@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
+from normball._dispatch import is_sharded
 from normball._info import ProjectionInfo
+from normball.balls.l1inf import L1InfBall
 from normball.nn.patterns import Pattern, matched
 from normball.nn.radii import at_step
 
@@ -37,9 +41,15 @@ class Constraint:
         self.steps = 0
         self.every, self.warmup_steps = every, warmup_steps
         self._parameters = {name: parameters[name] for name in balls}
+        for name, parameter in self._parameters.items():
+            # What torch.distributed.checkpoint loads into must be there, in its place.
+            if is_sharded(parameter) and isinstance(balls[name], L1InfBall):
+                self.infos[name] = _nothing_done(balls[name], parameter)
         self._hook = optimizer.register_step_post_hook(self._after_step)
 
-    def _after_step(self, *_: Any) -> None:
+    def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if all(_is_zero(group.get("lr")) for group in optimizer.param_groups):
+            return  # moves nothing: so torch.distributed.checkpoint makes the slots of an optimizer, to load into
         self.steps += 1
         since = self.steps - self.warmup_steps
         if since > 0 and (since - 1) % self.every == 0:
@@ -82,6 +92,19 @@ class Constraint:
         }
 
 
+def _is_zero(rate: Any) -> bool:
+    if isinstance(rate, torch.Tensor) and rate.device.type != "cpu":
+        return False  # to look would make the host wait
+    return rate is not None and float(rate) == 0.0
+
+
+@torch.no_grad()
+def _nothing_done(ball: L1InfBall, parameter: torch.Tensor) -> ProjectionInfo:
+    """Return the info of a projection that changes nothing: of the right shape and placement."""
+    _, info = dataclasses.replace(ball, radius=math.inf).project(parameter.detach(), return_info=True)
+    return info  # type: ignore[no-any-return]
+
+
 def constrain(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -93,7 +116,8 @@ def constrain(
     """Keep parameters inside balls: each is projected, in place, after the optimizer's step.
 
     It hooks the optimizer's step and changes nothing else: schedulers, automatic mixed precision, accumulated gradients
-    and checkpoints work as before.
+    and checkpoints work as before. Under ``fully_shard`` every rank projects its own part of the parameters, which are
+    never gathered; wrap the model first, then make the optimizer, then constrain.
 
     Parameters
     ----------

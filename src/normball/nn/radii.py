@@ -10,9 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from normball._dispatch import backend_for, is_sharded
 from normball.balls.l1inf import L1InfBall
 
 __all__ = ["Cosine", "Cubic", "Linear", "NGroups", "Schedule", "at_step"]
@@ -106,6 +108,8 @@ class NGroups:
     def radius(self, step: int, Y: Tensor, axis: Any) -> Tensor | float:
         """Return the radius for `Y`; on its device, for nothing here waits for it."""
         n = self.n(step) if isinstance(self.n, Schedule) else self.n
+        if is_sharded(Y):
+            return _radius_of_sharded(Y, max(round(n), 0), axis)
         axes = sorted(a % Y.ndim for a in ((axis,) if isinstance(axis, int) else axis))
         A = Y.detach().abs().double()
         A = A.movedim(axes, list(range(A.ndim - len(axes), A.ndim))).flatten(A.ndim - len(axes)).flatten(0, -2)
@@ -118,6 +122,18 @@ class NGroups:
         Z = A[which[:n]].sort(1, descending=True).values
         k = torch.arange(1, Z.shape[1] + 1, device=Y.device)
         return ((Z.cumsum(1) - theta) / k).amax(1).clamp(min=0.0).sum()
+
+
+def _radius_of_sharded(Y: Tensor, n: int, axis: Any) -> float:
+    """Return the same radius from the l1 norms and the caps of the groups: all that is gathered."""
+    backend = backend_for(Y)
+    norms = np.sort(np.ravel(backend.aggregate("", "sum", Y.detach(), axis, None, None)[0]))[::-1]
+    if n >= len(norms):
+        return math.inf
+    if n == 0:
+        return 0.0
+    theta = norms[n] + 0.01 * (norms[n - 1] - norms[n])
+    return float(backend.caps(Y.detach(), float(theta), axis, None, None).sum())
 
 
 def at_step(ball: Any, step: int, Y: Tensor) -> Any:
