@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from normball.cli._backend import Backend, Scheduler, running_on
+
 
 def reproduce(
     out: Annotated[
@@ -23,6 +25,8 @@ def reproduce(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it works, not to quote.")] = False,
     jobs: Annotated[int, typer.Option(help="Fits side by side; 0: as many as there are CPUs.", min=0)] = 0,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
     retime: Annotated[bool, typer.Option("--retime", help="Take times anew, such as those of a busy hour.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the figures and tables, and stop.")] = False,
 ) -> None:
@@ -51,7 +55,8 @@ def reproduce(
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--data") from error
     setting = Setting(quick, tuple(map(tables.absolute, data or ())))
-    _Run(console, chosen, setting, out, jobs).all(retime)
+    with running_on(backend, scheduler):
+        _Run(console, chosen, setting, out, jobs).all(retime)
 
 
 class _Run:

@@ -39,25 +39,11 @@ def _done(cell: Cell) -> tuple[Cell, list[Row], float]:
     return cell, rows, time.perf_counter() - start
 
 
-def _alone(cell: Cell) -> tuple[Cell, list[Row], float]:
-    """Run in a worker, which is one of several: with one thread."""
-    import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        return _done(cell)
-
-
 def _side_by_side(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, list[Row], float]]:
-    from joblib import Parallel, delayed
+    from normball.estimators.sweeps import sweep
 
-    if jobs == 1 or len(cells) < 2:
-        yield from map(_alone, cells)
-    else:
-        yield from Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)(
-            delayed(_alone)(cell) for cell in cells
-        )
+    for _, done in sweep(_done, [(cell,) for cell in cells], n_jobs=jobs):
+        yield done
 
 
 def run(cells: list[Cell], ledger: Ledger, jobs: int, told: Told) -> None:
