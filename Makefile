@@ -15,20 +15,29 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test pytest isa bench bench-quick bench-selection lint docs examples sanitize publish clean
+.PHONY: help demo test pytest chromium isa bench bench-quick bench-selection reproduce lint docs examples sanitize \
+  publish publish-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed ## build, install, project a matrix: timing, and a picture in demo/
+demo: $(VENV)/.installed ## build, install, project a matrix, find the features of a table: a report in demo/
 	@$(PY) examples/demo.py
 
 test: lint pytest isa sanitize examples docs ## build, install, run everything that CI runs
 	@echo "all passed"
 
-pytest: $(VENV)/.installed ## the tests and the examples in docstrings, under the best instruction set
+pytest: $(VENV)/.installed chromium ## the tests and the examples in docstrings, under the best instruction set
 	@echo "== tests"
 	@$(PY) -m pytest -q -n $(JOBS) --doctest-modules tests src/normball
+
+# The report is tested in a browser. Where none is there and none can be installed, these tests skip themselves.
+chromium: ## a browser for the tests of the report, by apt-get if there is none
+	@command -v chromium > /dev/null || { echo "== chromium" && test "$$(id -u)" = 0 && { \
+	    timeout 60 apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 update && \
+	    DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -qq install -y --no-install-recommends chromium; \
+	  } > /dev/null 2>&1 && command -v chromium > /dev/null; } || \
+	  echo "no Chromium, and none could be installed: the browser tests will be skipped"
 
 # What does not depend on the instruction set, or takes long and is run under the best one, is left out.
 ISA_TESTS := not total_order and not active_set and not semismooth_newton and not (large_sizes and not l1inf)
@@ -70,11 +79,17 @@ bench-selection: $(VENV)/.installed ## features and accuracy against rivals, rea
 	@$(PY) -m pip install -qq lassonet
 	@$(PY) -m benchmarks.selection --data $(DATA) --out benchmarks/results
 
+reproduce: $(VENV)/.installed ## the paper's figures and tables anew, in paper/: half an hour on two quiet CPUs
+	@$(PY) -m normball reproduce --out paper
+
 publish: $(VENV)/.installed ## put the numbers of the last full benchmark into the README and the docs
 	@$(PY) -m benchmarks.publish benchmarks/results/full.jsonl
 
+publish-paper: $(VENV)/.installed ## put the last full reproduction into the README and the docs
+	@$(PY) docs/publish_reproduction.py paper
+
 clean: ## remove all that make has made
-	rm -rf $(VENV) build dist demo docs/_build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist demo paper docs/_build benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks docs examples -name __pycache__ -prune -exec rm -rf {} +
 
 # What the build itself needs lives in the environment, not in a fresh one for each build: so that a second build finds

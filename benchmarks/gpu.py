@@ -147,15 +147,60 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
     return record
 
 
+# The rest of the family: (name, arguments) on a matrix of groups, or on a vector.
+FAMILY = ("project_l12", "bilevel_l1inf", "bilevel_l11", "project_linf1", "project_l1", "project_simplex")
+
+
+def measure_family(name: str, shape: tuple[int, ...], axis: int | None) -> dict[str, Any]:
+    """Return times of one operator at a tenth of the norm, and of a copy; the result is compared with the core."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    Y = torch.randn(shape, generator=generator, device="cuda")
+    options = {} if axis is None else {"axis": axis}
+    function = getattr(normball, name)
+    norm = normball.norm_l1(Y) if name in ("project_l1", "project_simplex", "bilevel_l11") else None
+    norm = normball.norm_l12(Y, axis=axis) if name == "project_l12" else norm
+    norm = normball.norm_linf1(Y, axis=axis) if name == "project_linf1" else norm
+    norm = normball.norm_l1inf(Y, axis=axis) if norm is None else norm
+    radius = 0.1 * float(norm)
+    truth = function(Y.double().cpu().numpy(), radius, **options)
+    error = float((function(Y, radius, **options).double().cpu() - torch.from_numpy(truth)).abs().max())
+    out = torch.empty_like(Y)
+    there = torch.tensor(radius, dtype=torch.float64, device="cuda")
+    wide = Y.clone().requires_grad_()  # differentiable: by torch operations, as one would write it with torch.sort
+    return {
+        "operator": name, "shape": list(shape), "axis": axis, "error": error / float(Y.abs().max()),
+        "copy": replay(lambda: out.copy_(Y)), "ours": replay(lambda: function(Y, radius, **options)),
+        "sort": replay(lambda: function(wide, there, **options), 5),
+    }  # fmt: skip
+
+
+def family() -> list[dict[str, Any]]:
+    records = []
+    print(f"{'operator':16s} {'shape':>14s} {'axis':>5s} {'copy':>8s} {'ours':>8s} {'by sort':>9s}  ratio  error")
+    for name in FAMILY:
+        vector = name in ("project_l1", "project_simplex")
+        for shape in ((1_000_000,), (10_000_000,)) if vector else ((1000, 1000), (4096, 4096)):
+            for axis in (None,) if vector else (0, 1):
+                r = measure_family(name, shape, axis)
+                records.append(r)
+                print(f"{name:16s} {'x'.join(map(str, shape)):>14s} {axis!s:>5s} {r['copy']:8.1f} {r['ours']:8.1f} "
+                      f"{r['sort']:9.1f} {r['ours'] / r['copy']:6.2f} {r['error']:7.1e}", flush=True)  # fmt: skip
+    return records
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
     parser.add_argument("--only", nargs="+", default=list(SHAPES))
     parser.add_argument("--zeros", nargs="+", type=float, default=[0.99, 0.9, 0.5, 0.0])
     parser.add_argument("--dtypes", nargs="+", default=["float32"])
     parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--family", action="store_true", help="the other operators instead")
     parser.add_argument("--out")
     options = parser.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
+    if options.family:
+        save(family(), options.out)
+        return
     print(f"{'matrix':12s} {'groups':10s} {'dtype':9s} {'zeros':>5s} {'copy':>8s} {'cold':>9s} {'warm':>9s} "
           f"{'eager':>9s} {'residuals':>12s}  ratios")  # fmt: skip
     records = []
@@ -170,8 +215,12 @@ def main() -> None:
                           f"{r['copy']:8.1f} {r['cold']:9.1f} {r['warm']:9.1f} {r['eager']:9.1f} "
                           f"{r['residual']:6.2f}{r['warm residual']:6.2f}  {r['cold'] / r['copy']:5.2f} "
                           f"{r['warm'] / r['copy']:5.2f} {more}", flush=True)  # fmt: skip
-    if options.out:
-        with open(options.out, "w", encoding="utf-8") as file:
+    save(records, options.out)
+
+
+def save(records: list[dict[str, Any]], path: str | None) -> None:
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
             file.writelines(json.dumps(r) + "\n" for r in records)
 
 

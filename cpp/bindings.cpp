@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "apply.hpp"
 #include "dispatch.hpp"
 #include "family/aggregate.hpp"
 #include "family/thresholds.hpp"
 #include "family/weighted.hpp"
-#include "family/write.hpp"
 #include "l1inf/project.hpp"
+#include "l1inf/tangent.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace nb = nanobind;
 using namespace normball;
@@ -252,7 +252,7 @@ nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t 
     return nb::make_tuple(result.finite, result.reads);
 }
 
-// Writes x from y and one number for each group: see family/write.hpp.
+// Writes x from y and one number for each group: see write.hpp.
 void write_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int kind, bool tiny, int threads,
                   nb::handle parameters) {
     const Buffer in(y, false), out(x, true), given(parameters, false);
@@ -282,6 +282,31 @@ bool weighted_thresholds(nb::handle y, nb::handle x, nb::handle weights, int dty
     return finite;
 }
 
+// The derivative at y along v, which lies as x does: see l1inf/tangent.hpp. `theta` and `mu` are those of the projection,
+// `change` takes how theta moves; all float64. False, and nothing is written, where the layout or the type is not for it.
+bool tangent_l1inf(nb::handle y, nb::handle v, nb::handle x, int dtype, std::uint64_t axes, std::uint64_t batch,
+                   int threads, nb::handle theta, nb::handle mu, nb::handle change) {
+    const Buffer in(y, false), along(v, false), out(x, true), thetas(theta, false), caps(mu, false), changes(change, true);
+    const Problems problems(in, out, dtype, axes, batch), directions(in, along, dtype, axes, batch);
+    nb::gil_scoped_release unlocked;
+    return with_type(static_cast<Dtype>(dtype), [&]<class T>(T*) {
+        if constexpr (std::is_floating_point_v<T>) {
+            if (!Tangent<T>::handles(problems.at(0))) return false;
+            Team team(threads);
+            each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
+                const View view = problems.at(i);
+                std::vector<double> ordered = in_view_order(view, caps.data<double>());
+                // Inside the ball nothing is clipped, and every entry moves freely.
+                if (thetas.data<double>()[i] == 0.0) std::fill(ordered.begin(), ordered.end(), HUGE_VAL);
+                const auto* direction = static_cast<const T*>(directions.at(i).out);
+                changes.data<double>()[i] = Tangent<T>(view, direction, ordered.data(), helpers).write();
+            });
+            return true;
+        }
+        return false;
+    });
+}
+
 std::vector<std::string> available_instruction_sets() {
     std::vector<std::string> names;
     for (const char* const* name = instruction_sets(); *name != nullptr; ++name) names.emplace_back(*name);
@@ -295,6 +320,8 @@ NB_MODULE(_core, module) {
     module.def("project_l1inf", &project_l1inf, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
                nb::arg("batch"), nb::arg("radius"), nb::arg("radii").none(), nb::arg("method"), nb::arg("check_finite"), nb::arg("threads"),
                nb::arg("theta").none(), nb::arg("mu").none(), nb::arg("warm_theta").none(), nb::arg("warm_mu").none());
+    module.def("tangent_l1inf", &tangent_l1inf, nb::arg("y"), nb::arg("v"), nb::arg("x"), nb::arg("dtype"),
+               nb::arg("axes"), nb::arg("batch"), nb::arg("threads"), nb::arg("theta"), nb::arg("mu"), nb::arg("change"));
     module.def("norms", &norms, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("batch"), nb::arg("threads"),
                nb::arg("l1inf"), nb::arg("linf1"));
     module.def("aggregate", &aggregate_groups, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("kind"),

@@ -81,16 +81,31 @@ struct FamilyKernels {
     // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
     std::int64_t (*row_window[2])(const T* y, std::int64_t n, T lo, T hi, T* found, double* excess, std::int64_t* above,
                                   double* total);
-    // x = y shrunk towards zero by p, shifted down by p but not below zero, scaled by p or clipped to p: where
-    // p = high + low, of which low is what T cannot hold.
-    void (*row_map[4])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
+    // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
+    // which low is what T cannot hold.
+    void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
     // The same for one row of members, with a parameter for each group.
-    void (*strip_map[4])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
     // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
 };
 inline constexpr std::int64_t gather_limit = 256;
+
+// What the derivative of the projection needs. Caps of 0 are those of zero groups. v lies as the output does.
+template <class T>
+struct TangentKernels {
+    // Sum of v, with the signs of y, over the members that are clipped; adds their number to `count`.
+    double (*row_sums)(const T* y, const T* v, std::int64_t n, T cap, std::int64_t* count);
+    // The same for every group of a strip, added to sums and counts, which are padded.
+    void (*strip_sums)(const T* y, std::int64_t y_stride, const T* v, std::int64_t v_stride, std::int64_t n,
+                       std::int64_t width, const T* caps, double* sums, T* counts);
+    // x = move with the sign of y where y is clipped, 0 where the cap is 0, else v; also for one row of a strip, where `sparse`
+    // looks for runs of zero groups.
+    void (*row)(const T* y, const T* v, T* x, std::int64_t n, T cap, T move, bool stream);
+    void (*strip)(const T* y, const T* v, T* x, std::int64_t width, const T* caps, const T* moves, bool stream,
+                  bool sparse);
+};
 
 struct InstructionSet {
     const char* name;
@@ -98,6 +113,8 @@ struct InstructionSet {
     Kernels<double> f64;
     FamilyKernels<float> family_f32;
     FamilyKernels<double> family_f64;
+    TangentKernels<float> tangent_f32;
+    TangentKernels<double> tangent_f64;
 };
 
 // The best set that this machine has, or the one that the environment variable NORMBALL_ISA names; throws
@@ -121,6 +138,14 @@ const FamilyKernels<T>& family_kernels() {
         return instruction_set().family_f32;
     else
         return instruction_set().family_f64;
+}
+
+template <class T>
+const TangentKernels<T>& tangent_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().tangent_f32;
+    else
+        return instruction_set().tangent_f64;
 }
 
 }  // namespace normball

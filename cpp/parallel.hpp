@@ -16,6 +16,9 @@
 
 namespace normball {
 
+// Elements that one task reads, whatever the number of threads: the order of all sums depends on the shape alone.
+inline constexpr std::int64_t piece_elements = std::int64_t(1) << 16;
+
 class Team {
 public:
     explicit Team(int threads) : threads_(threads) {}

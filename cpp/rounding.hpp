@@ -70,4 +70,13 @@ inline double careful_sum(const double* x, std::size_t n) {
 }
 inline double careful_sum(const std::vector<double>& x) { return careful_sum(x.data(), x.size()); }
 
+// The largest T that is not above x, of either sign.
+template <class T>
+T floor_to(double x) {
+    if (x >= 0.0) return round_down<T>(x);
+    if (x <= -static_cast<double>(std::numeric_limits<T>::max())) return -std::numeric_limits<T>::max();
+    const T near = static_cast<T>(x);
+    return static_cast<double>(near) > x ? std::nextafter(near, -std::numeric_limits<T>::infinity()) : near;
+}
+
 }  // namespace normball

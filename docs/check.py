@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PUBLIC = ("normball", "normball.nn", "normball.reference", "normball.estimators", "normball.omics")
+PUBLIC += ("normball.data", "normball.selection", "normball.report")
 PICTURED = ("cpp", "src/normball")  # every file there must be in the picture
 
 

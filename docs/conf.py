@@ -7,7 +7,7 @@ version = release = normball.__version__
 project_copyright = "the normball contributors"
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
-exclude_patterns = ["_build", "benchmarks_numbers.md"]
+exclude_patterns = ["_build", "benchmarks_numbers.md", "reproduction_numbers.md"]
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
 

@@ -1,6 +1,9 @@
-"""Project a matrix that this script makes itself: what comes out, a picture of it, and what it costs next to a copy.
+"""What the package does, on data that this script makes itself.
 
-Run with ``make demo``, or ``python examples/demo.py [folder for the picture]``.
+First one projection: what comes out, a picture of it, and what it costs next to a copy. Then a table like one of gene
+expression, from which ``normball select`` finds the few features that matter, and writes a report.
+
+Run with ``make demo``, or ``python examples/demo.py [folder]``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import normball
+from normball.data import make_omics
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.55"
 
@@ -48,8 +52,7 @@ def picture(Y: np.ndarray, X: np.ndarray, info: normball.ProjectionInfo, radius:
         f"$|Y|$: norm {normball.norm_l1inf(Y):.1f}",
         f"$|X|$, its projection: norm {normball.norm_l1inf(X):.1f}, {info.n_nonzero} of {Y.shape[1]} groups left",
     )
-    colours = plt.get_cmap("cividis").copy()
-    colours.set_bad("white")
+    colours = plt.get_cmap("cividis").with_extremes(bad="white")
     for panel, values, title in zip((before, after), (Y, X), titles, strict=True):
         shown = np.ma.masked_equal(np.abs(values), 0.0)
         image = panel.imshow(shown, aspect="auto", cmap=colours, vmin=0, vmax=np.abs(Y).max(), interpolation="nearest")
@@ -95,25 +98,21 @@ def milliseconds(repeats: int, *actions: object) -> list[float]:
     return [median(values) for values in times]
 
 
-def main() -> None:
+def projection(folder: Path) -> None:
     """Project, draw, time, and say so."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo")
-
     Y = planted(60, 150, informative=22)
     radius = 0.2 * normball.norm_l1inf(Y)
     X, info = normball.project_l1inf(Y, radius, return_info=True)
     path = folder / "projection.png"
     picture(Y, X, info, radius, path)
-    print(
-        f"Projected a 60 x 150 matrix of norm {normball.norm_l1inf(Y):.2f} onto the l1,inf ball of radius {radius:.2f}."
-    )
-    print(f"  norm of the result {normball.norm_l1inf(X):.2f}; {info.n_nonzero} of 150 groups are not zero")
-    print(f"  {info}")
+    print(f"Projected a 60 x 150 matrix onto the l1,inf ball of radius {radius:.2f}.")
+    print(f"  norm before {normball.norm_l1inf(Y):.2f}, after {normball.norm_l1inf(X):.2f};", end=" ")
+    print(f"{info.n_nonzero} of 150 groups are not zero")
     print(f"  picture: {path}")
 
     big = np.random.default_rng(0).standard_normal((2000, 2000))
     out = np.empty_like(big)
-    print("\nOne thread, a 2000 x 2000 matrix in double precision, its columns as groups, into an array that exists:")
+    print("One thread, a 2000 x 2000 matrix in double precision, its columns as groups, into an array that exists:")
     for part in (0.0001, 0.3):
         radius = part * normball.norm_l1inf(big)
 
@@ -124,10 +123,33 @@ def main() -> None:
         zeros = 100 * np.mean(np.abs(out).max(axis=0) == 0)
         copy, ours = milliseconds(9, lambda: np.copyto(out, big), lambda: project("newton"))
         (paper,) = milliseconds(1, lambda: project("inverse_total_order"))
-        print(f"  radius {part:g} of the norm, {zeros:.0f} % of the groups become zero")
-        print(f"    copy of the matrix      {copy:8.1f} ms")
-        print(f"    this projection         {ours:8.1f} ms, {ours / copy:.1f} copies")
-        print(f"    the paper's algorithm   {paper:8.1f} ms, {paper / ours:.1f} times as long")
+        print(f"  {zeros:3.0f} % of the groups become zero: copy {copy:.1f} ms, projection {ours:.1f} ms", end="")
+        print(f" ({ours / copy:.1f} copies); the paper's algorithm takes {paper / ours:.1f} times as long")
+
+
+def selection(folder: Path, samples: int = 120, features: int = 1000, *options: str) -> None:
+    """Make a table, run the command on it, and say which of its features are the planted ones."""
+    from normball.cli.app import app
+
+    table = make_omics(samples, features, 12, missing=0.02)
+    path = folder / "expression.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    table.to_csv(path)
+    results = folder / "results"
+    command = ["select", str(path), "--target", "label", "--out", str(results), *options]
+    print(f"\n{table!r}")
+    print(f"  {table.notes[0]}")
+    print(f"$ normball {' '.join(command)}", flush=True)
+    start = time.perf_counter()
+    app(command, standalone_mode=False)
+    print(f"{time.perf_counter() - start:.0f} s in all. Open the report in a browser: {results / 'report.html'}")
+
+
+def main() -> None:
+    """Show both."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo")
+    projection(folder)
+    selection(folder)
 
 
 if __name__ == "__main__":

@@ -8,22 +8,11 @@
 #include <limits>
 #include <type_traits>
 
+#include "parallel.hpp"
 #include "rounding.hpp"
 #include "view.hpp"
 
 namespace normball {
-
-// Elements that one task reads, whatever the number of threads: the order of all sums depends on the shape alone.
-inline constexpr std::int64_t piece_elements = std::int64_t(1) << 16;
-
-// The largest T that is not above x, of either sign.
-template <class T>
-T floor_to(double x) {
-    if (x >= 0.0) return round_down<T>(x);
-    if (x <= -static_cast<double>(std::numeric_limits<T>::max())) return -std::numeric_limits<T>::max();
-    const T near = static_cast<T>(x);
-    return static_cast<double>(near) > x ? std::nextafter(near, -std::numeric_limits<T>::infinity()) : near;
-}
 
 // Writes scale * y for members [first, first + count) of a group of real numbers.
 inline void load_values(const View& view, std::int64_t group, std::int64_t first, std::int64_t count, double scale,

@@ -14,10 +14,10 @@
 #include "family/aggregate.hpp"
 #include "family/runs.hpp"
 #include "family/threshold.hpp"
-#include "family/write.hpp"
 #include "parallel.hpp"
 #include "scratch.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace normball {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "family/threshold.hpp"
-#include "family/write.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace normball {
 

@@ -168,14 +168,6 @@ struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
     static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
 };
 
-template <class T>
-struct Clip {  // to plus or minus what T holds of the parameter
-    using L = Lanes<T>;
-    using Reg = typename L::Reg;
-    static T one(T y, T high, T) { return y > high ? high : y < -high ? T(0) - high : y; }
-    static Reg all(Reg y, Reg high, Reg) { return L::max(L::min(y, high), L::minus(high)); }
-};
-
 template <class T, class Op, bool Stream>
 void row_map_to(const T* y, T* x, Index n, T high, T low) {
     using L = Lanes<T>;
@@ -290,8 +282,8 @@ FamilyKernels<T> family_table() {
             {strip_total<T, false>, strip_total<T, true>},
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
-            {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>, row_map<T, Clip<T>>},
-            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
+            {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>},
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>},
             strip_gather<T>};
 }
 

@@ -38,6 +38,7 @@ struct Lanes<double> {
     static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_pd(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_pd(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_pd(a, b); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_blend_pd(m, b, a); }
     static Reg min_where(Mask m, Reg a, Reg b) { return _mm512_mask_min_pd(a, m, a, b); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return _mm512_mask_max_pd(a, static_cast<Mask>(~m), a, b); }
     static Reg minus(Reg v) { return _mm512_sub_pd(_mm512_setzero_pd(), v); }
@@ -74,6 +75,7 @@ struct Lanes<float> {
     static Reg add_where(Mask m, Reg a, Reg b) { return _mm512_mask_add_ps(a, m, a, b); }
     static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
     static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm512_mask_blend_ps(m, b, a); }
     static Reg min_where(Mask m, Reg a, Reg b) { return _mm512_mask_min_ps(a, m, a, b); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return _mm512_mask_max_ps(a, static_cast<Mask>(~m), a, b); }
     static Reg minus(Reg v) { return _mm512_sub_ps(_mm512_setzero_ps(), v); }
@@ -162,7 +164,8 @@ struct Lanes<double> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
-    static Reg min_where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(a, min(a, b), m); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_pd(m, b)); }
     static void compress(double* p, unsigned bits, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits]));
@@ -199,7 +202,8 @@ struct Lanes<float> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
-    static Reg min_where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(a, min(a, b), m); }
+    static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
+    static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_ps(m, b)); }
     static void compress(float* p, unsigned bits, Reg v) {
         const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits]));

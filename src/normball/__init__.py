@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from normball._info import OperatorInfo, ProjectionInfo
+from normball._version import __version__
 from normball.balls import BALLS, Ball
 from normball.balls.bilevel import (
     BilevelBall,
@@ -26,8 +27,6 @@ from normball.balls.sparsity import radius_for_sparsity, radius_path
 
 if TYPE_CHECKING:
     from normball import nn as nn
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BALLS",

@@ -16,6 +16,18 @@ def project_l1inf(
     warm_theta: Any | None,
     warm_mu: Any | None,
 ) -> tuple[int, int, float, int] | None: ...
+def tangent_l1inf(
+    y: Any,
+    v: Any,
+    x: Any,
+    dtype: int,
+    axes: int,
+    batch: int,
+    threads: int,
+    theta: Any,
+    mu: Any,
+    change: Any,
+) -> bool: ...
 def norms(y: Any, dtype: int, axes: int, batch: int, threads: int, l1inf: Any, linf1: Any) -> None: ...
 def aggregate(y: Any, dtype: int, axes: int, kind: int, threads: int, values: Any) -> None: ...
 def thresholds(

@@ -126,3 +126,13 @@ def test_a_path_reads_less_than_its_projections():
 def test_a_path_of_an_unknown_ball():
     with pytest.raises(ValueError, match=r"\bball\b"):
         normball.radius_path(np.ones((2, 2)), [1.0], "l7")
+
+
+def test_a_ball_given_as_a_value_brings_its_axis():
+    Y = np.random.default_rng(5).normal(size=(8, 30, 2))
+    balls = normball.L1InfBall(1.0, axis=(1, 2)), normball.L12Ball(1.0, axis=1), normball.BilevelBall(1.0, 2, "l1")
+    for ball in balls:
+        radius = normball.radius_for_sparsity(Y, ball, n_groups=3)
+        assert radius == normball.radius_for_sparsity(Y, ball.name, n_groups=3, axis=ball.axis)
+        (X,) = normball.radius_path(Y, [radius], ball)
+        assert np.count_nonzero(np.abs(X).sum(axis=ball.axis)) == 3

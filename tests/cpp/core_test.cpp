@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
-#include "apply.hpp"
 #include "check.hpp"
 #include "l1inf/project.hpp"
+#include "write.hpp"
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include "family/aggregate.hpp"
 #include "family/thresholds.hpp"
 #include "family/weighted.hpp"
-#include "family/write.hpp"
+#include "write.hpp"
 
 namespace {
 

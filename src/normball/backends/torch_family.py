@@ -17,7 +17,7 @@ from torch import Tensor
 
 from normball import _validate
 from normball._info import OperatorInfo
-from normball.backends import cpu, torch_checks
+from normball.backends import cpu, cuda, torch_checks
 from normball.backends.family import NORMS, OPERATORS, VECTORS
 from normball.backends.torch_rules import expand, others
 
@@ -181,7 +181,9 @@ def operate(
         )  # fmt: skip
         result, theta = Y - X, info.theta
     else:
-        result, theta = _formula(name, Y, C, members, batch, check_finite, weights)
+        result, theta = _by_kernels(name, Y, C, members, batch, weights) or _formula(
+            name, Y, C, members, batch, check_finite, weights
+        )
     if out is not None:
         with torch.no_grad():
             result = out.copy_(result)
@@ -191,6 +193,26 @@ def operate(
     return result, OperatorInfo(theta.detach(), mu, None)
 
 
+def _by_kernels(
+    name: str, Y: Tensor, C: Tensor, members: list[int], batch: list[int], weights: Any
+) -> tuple[Tensor, Tensor] | None:
+    """Return the result and theta by the kernels of the device, if there are any and no one wants a derivative."""
+    from normball.backends.torch_op import differentiated, traced
+
+    if Y.device.type == "cpu" or weights is not None or traced(Y) or differentiated(Y, C):
+        return None
+    X = torch.empty_like(Y, requires_grad=False)
+    theta = cuda.operate(name, Y.detach(), X, _on_device(C.detach(), Y), members, batch)
+    return None if theta is None else (X, theta)
+
+
+def _on_device(C: Tensor, Y: Tensor) -> Tensor:
+    """Return the radius where `Y` is; a number is filled in there, which a CUDA graph can record, unlike a copy."""
+    if C.device == Y.device or C.numel() != 1 or C.requires_grad:
+        return C.to(Y.device)
+    return torch.full(C.shape, float(C), dtype=C.dtype, device=Y.device)
+
+
 def _formula(
     name: str, Y: Tensor, C: Tensor, members: list[int], batch: list[int], check_finite: bool, weights: Any
 ) -> tuple[Tensor, Tensor]:
@@ -198,18 +220,21 @@ def _formula(
         return Y.clone(), Y.new_zeros([Y.shape[a] for a in batch], dtype=torch.float64)
     rest = others(Y.ndim, batch)
     # No look at the values where it would make the host wait, or where there are none.
-    watched = Y.device.type == "cpu" and type(Y) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling()
-    if check_finite and watched and not torch._C._are_functorch_transforms_active() and not Y.isfinite().all():
+    watched = (
+        type(Y) in (Tensor, torch.nn.Parameter)
+        and not torch.compiler.is_compiling()
+        and not torch._C._are_functorch_transforms_active()
+    )
+    if check_finite and watched and Y.device.type == "cpu" and not Y.isfinite().all():
         _validate.not_finite(Y.detach().double().numpy())
     heavy = None if weights is None else torch.as_tensor(weights, dtype=torch.float64, device=Y.device)
     wide = Y.double()
-    problem = Problem(wide, members, batch, C.to(Y.device), heavy)
+    problem = Problem(wide, members, batch, _on_device(C, Y) if watched else C.to(Y.device), heavy)
     X, theta = FORMULAS[name](problem)
     sound = wide.abs().amax(rest, keepdim=True).isfinite() & (problem.C >= 0)
     X = torch.where(sound, X, torch.nan).to(Y.dtype)
     # Theta of each group where groups are problems of their own, else of each problem.
-    alone = name in ("project_linf1", "project_linf2")
-    return X, theta.amax(members if alone else rest)
+    return X, theta.amax(members if name in cuda.EACH_GROUP_ALONE else rest)
 
 
 def _host(

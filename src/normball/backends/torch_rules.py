@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from normball import _core, _validate
 from normball._info import ProjectionInfo
 from normball.backends import cpu, cuda
 from normball.backends.cuda.plain import rounded_down
+from normball.backends.steps import DTYPES
 
 __all__ = ["RULES", "Rule", "Start", "expand", "others"]
 
@@ -102,11 +105,32 @@ def _l1inf_parts(
     return sign, passes, each, torch.where(whole > 0, 1.0 / whole.clamp(min=torch.finfo(wide).tiny), 0.0)
 
 
+def _l1inf_tangent_host(
+    Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> tuple[Tensor, Tensor] | None:
+    """Return the product by the core; None where it cannot."""
+    if Y.dtype not in (torch.float32, torch.float64) or Y.numel() == 0:
+        return None
+    X = torch.empty_like(Y, requires_grad=False)
+    along = V.detach().resolve_neg()
+    if along.stride() != X.stride() or along.dtype != X.dtype:
+        along = torch.empty_like(X).copy_(along)
+    change = np.empty(tuple(theta.shape))
+    old_theta, caps = (T.detach().contiguous().double().numpy() for T in (theta, mu))
+    done = _core.tangent_l1inf(
+        Y.detach().resolve_neg().numpy(), along.numpy(), X.numpy(), DTYPES["f" if Y.dtype == torch.float32 else "d"],
+        sum(1 << a for a in axis), sum(1 << a for a in batch_axis), _validate.thread_count(None), old_theta, caps,
+        change,
+    )  # fmt: skip
+    return (X, torch.from_numpy(change).to(theta.dtype)) if done else None
+
+
 def _l1inf_tangent(
     Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
 ) -> tuple[Tensor, Tensor]:
-    if not torch.is_grad_enabled() and type(Y) in _PLAIN and type(V) in _PLAIN and not torch.compiler.is_compiling():
-        done = cuda.tangent_l1inf(Y, mu, theta, V, axis, batch_axis)
+    if not torch.is_grad_enabled() and _is_plain(Y) and _is_plain(V) and not torch.compiler.is_compiling():
+        by_kernels = _l1inf_tangent_host if Y.device.type == "cpu" else cuda.tangent_l1inf
+        done = by_kernels(Y, mu, theta, V, axis, batch_axis)
         if done is not None:
             return done
     # Within the piece of theta, a clipped entry is sign * mu_j with mu_j = (s_j - theta) / k_j. Hence its change is
@@ -125,6 +149,13 @@ def _l1inf_push_radius(
     return sign * (each * share * expand(change, Y.ndim, batch_axis)).to(Y.dtype)
 
 
-_PLAIN = (Tensor, torch.nn.Parameter)  # not under a transform, and not traced
+def _is_plain(T: Tensor) -> bool:
+    """Whether a tensor has memory of its own: not under a transform, not traced, not batched by the old vmap."""
+    return (
+        type(T) in (Tensor, torch.nn.Parameter)
+        and not torch._C._are_functorch_transforms_active()
+        and not torch._C._functorch.is_legacy_batchedtensor(T)
+    )
+
 
 RULES = {"l1inf": Rule(_l1inf_host, cuda.project_l1inf, _l1inf_tangent, _l1inf_push_radius)}

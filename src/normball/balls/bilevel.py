@@ -231,7 +231,10 @@ class BilevelBall(Ball):
     axis: Axis = 0
     inner: str = "linf"
 
-    name = "bilevel"
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name in `normball.balls.BALLS`."""
+        return f"bilevel_l1{self.inner.removeprefix('l')}"
 
     def __post_init__(self) -> None:
         if self.inner not in _INNER:

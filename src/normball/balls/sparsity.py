@@ -28,11 +28,11 @@ _DECIDES = {
 
 def radius_for_sparsity(
     Y: Any,
-    ball: str = "l1inf",
+    ball: str | Ball = "l1inf",
     *,
     n_groups: int | None = None,
     zero_groups: int | None = None,
-    axis: Axis = 0,
+    axis: Axis | None = None,
     batch_axis: Axis | None = None,
     threads: int | None = None,
 ) -> Any:
@@ -47,12 +47,12 @@ def radius_for_sparsity(
     ----------
     Y : array_like
         As in `project_l1inf`.
-    ball : {"l1inf", "l12", "bilevel_l1inf", "bilevel_l11", "bilevel_l12", "l1"}
-        What is to be projected onto.
+    ball : {"l1inf", "l12", "bilevel_l1inf", "bilevel_l11", "bilevel_l12", "l1"} or Ball
+        What is to be projected onto. Of a ball given as a value, the axis counts and the radius does not.
     n_groups, zero_groups : int
         How many groups are to be left, or how many are to become zero. One of the two.
     axis, batch_axis, threads
-        As in `project_l1inf`; for l1 `axis` is not used.
+        As in `project_l1inf`, where `axis` is that of the ball if it is not given; for l1 it is not used.
 
     Returns
     -------
@@ -73,13 +73,12 @@ def radius_for_sparsity(
     >>> info.n_nonzero
     7
     """
-    if ball not in _DECIDES:
-        _validate.unknown("ball", ball, tuple(_DECIDES))
+    name, axis = _told(ball, axis, tuple(_DECIDES))
     backend = backend_for(Y)
-    if _DECIDES[ball] == "entry":
+    if _DECIDES[name] == "entry":
         values, along = backend.magnitudes(Y, batch_axis)
     else:
-        values, along = backend.aggregate("", _DECIDES[ball], Y, axis, batch_axis, threads)
+        values, along = backend.aggregate("", _DECIDES[name], Y, axis, batch_axis, threads)
     values = np.asarray(values)
     if not np.isfinite(values).all():
         raise ValueError("Y: expected finite numbers with finite sums, got others")
@@ -88,7 +87,7 @@ def radius_for_sparsity(
     rows = np.moveaxis(values, along, range(values.ndim - len(along), values.ndim))
     rows = rows.reshape(*rows.shape[: values.ndim - len(along)], groups)
     theta = _between(rows, k)
-    if ball == "l1inf" and k > 0:
+    if name == "l1inf" and k > 0:
         caps = np.asarray(backend.caps(Y, theta, axis, batch_axis, threads))
         radius = caps.sum(axis=along)
     else:
@@ -118,8 +117,8 @@ def radius_path(
         As in `project_l1inf`.
     radii : iterable of float
         Any number of them.
-    ball : str
-        A name of `normball.balls.BALLS`.
+    ball : str or Ball
+        A name of `normball.balls.BALLS`, or a ball, whose axis counts and whose radius does not.
     axis, batch_axis, check_finite, threads, return_info
         As in the projection onto this ball.
 
@@ -139,15 +138,23 @@ def radius_path(
     """
     from normball.balls import BALLS
 
-    name = ball.name if isinstance(ball, Ball) else ball
-    if name not in BALLS:
-        _validate.unknown("ball", ball, tuple(BALLS))
-    if axis is None:
-        axis = BALLS[name](0.0).axis
+    name, axis = _told(ball, axis, tuple(BALLS))
     if name == "l1inf":
         return _l1inf_path(Y, radii, axis, batch_axis, check_finite, threads, return_info)
     operator = {"bilevel_l12": "project_l12"}.get(name, name if name.startswith("bilevel") else f"project_{name}")
     return backend_for(Y).path(operator, Y, radii, axis, batch_axis, check_finite, threads, return_info)  # type: ignore[no-any-return]
+
+
+def _told(ball: str | Ball, axis: Axis | None, known: tuple[str, ...]) -> tuple[str, Any]:
+    """Return the name of a ball and the axis to use: the one given, else the ball's own."""
+    from normball.balls import BALLS
+
+    name = ball.name if isinstance(ball, Ball) else ball
+    if not isinstance(name, str) or name not in known:
+        _validate.unknown("ball", ball, known)
+    if axis is None:
+        axis = (ball if isinstance(ball, Ball) else BALLS[name](0.0)).axis
+    return name, axis
 
 
 def _l1inf_path(Y: Any, radii: Iterable[Any], axis: Any, *options: Any) -> Iterator[Any]:

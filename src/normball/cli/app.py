@@ -9,6 +9,9 @@ from typing import Annotated
 import typer
 
 import normball
+from normball.cli.apply import apply
+from normball.cli.reproduce import reproduce
+from normball.cli.select import select
 
 app = typer.Typer(
     name="normball",
@@ -31,3 +34,8 @@ def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
 ) -> None:
     pass
+
+
+app.command()(select)
+app.command()(apply)
+app.command()(reproduce)

@@ -14,6 +14,8 @@ from normball.estimators._tables import chunks, dense
 
 __all__ = ["Rows", "deviations", "moments", "sums"]
 
+_HELD = 1 << 22  # entries of a table in memory of which a second, standardised one is made
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -53,7 +55,8 @@ def moments(
 class Rows:
     """The rows of a table, by index, less the mean and over the scale of each column.
 
-    A table in memory is standardised once; any other, sparse or on a disk, batch by batch.
+    A small table in memory is standardised once, and so is one that goes to a GPU; any other, large, sparse or on a
+    disk, batch by batch: to the same bits, without a second table, and hardly slower.
     """
 
     def __init__(
@@ -66,7 +69,8 @@ class Rows:
 
     def hold(self, index: npt.NDArray[np.intp]) -> Rows:
         """Return these rows alone, numbered from 0, held in memory where the table is."""
-        if not isinstance(self._X, np.ndarray):
+        large = self.device.type == "cpu" and len(index) * self._X.shape[1] > _HELD
+        if large or not isinstance(self._X, np.ndarray):
             return _Part(self, index)
         held = Rows(self._X, self.mean, self.scale, self.dtype, self.device, self.ranks)
         held._table = self.batch(index)
@@ -77,10 +81,9 @@ class Rows:
         if self._table is not None:
             return self._table[torch.as_tensor(index, device=self._table.device)]
         part = dense(self._X[np.asarray(index)])
-        if self.dtype == torch.float32:
-            part = (part - self.mean.astype(np.float32)) / self.scale.astype(np.float32)
-        else:
-            part = (part - self.mean) / self.scale
+        exact = np.float32 if self.dtype == torch.float32 else np.float64
+        part = part - self.mean.astype(exact)
+        part /= self.scale.astype(exact)
         return torch.from_numpy(np.ascontiguousarray(part)).to(self.device, self.dtype)
 
     def columns(self, index: npt.NDArray[np.intp], which: npt.NDArray[np.intp]) -> Floats:

@@ -46,6 +46,8 @@ class Study:
         Accuracy of the same whole procedure with shuffled labels; empty if it was not asked for.
     seconds : dict
         Where the time went.
+    model : Pipeline
+        The final model, fitted to all the samples: fills gaps, takes logarithms or not, standardises, predicts.
     """
 
     settings: dict[str, Any]
@@ -63,3 +65,4 @@ class Study:
     stability: dict[str, float]
     permutations: list[float] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    model: Any = None

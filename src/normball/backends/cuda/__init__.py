@@ -13,9 +13,9 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from normball.backends.cuda import plain
+from normball.backends.cuda import family, plain
 
-__all__ = ["project_l1inf", "tangent_l1inf"]
+__all__ = ["operate", "project_l1inf", "tangent_l1inf"]
 
 
 @lru_cache(maxsize=1024)
@@ -76,6 +76,31 @@ def tangent_l1inf(
     X, mean = kernels.tangent_l1inf(source, mu.reshape(-1), theta, along)
     back = sorted(range(Y.ndim), key=order.__getitem__)
     return X.reshape([Y.shape[a] for a in order]).permute(back), mean
+
+
+def operate(
+    name: str, Y: Tensor, X: Tensor, C: Tensor, axis: Sequence[int], batch_axis: Sequence[int]
+) -> Tensor | None:
+    """Apply an operator of the family to `Y`, into `X`; return theta, or None where the kernels cannot.
+
+    `C` is the radius of each problem on the device. Theta has the shape of the batch, or of the groups where each of
+    them is a problem of its own.
+    """
+    kernels = _kernels_for(Y)
+    if kernels is None or Y.numel() == 0:
+        return None
+    order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
+    source = Y.permute(order).reshape(shape)
+    target = _writable(X.permute(order), shape, source)
+    theta = family.operate(kernels, name, source, target, C.broadcast_to(theta_shape).reshape(shape[0]).contiguous())
+    if theta is None:
+        return None
+    if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
+        X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
+    return theta.reshape(caps_shape).permute(place) if name in EACH_GROUP_ALONE else theta.reshape(theta_shape)
+
+
+EACH_GROUP_ALONE = ("project_linf1", "project_linf2")  # a problem of its own, with a theta of its own
 
 
 @cache

@@ -56,8 +56,8 @@ def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
     j = tl.arange(0, M)
     total = tl.load(lines + j, mask=j < groups, other=0.0, cache_modifier=".cg")
     peak = tl.load(lines + M + j, mask=j < groups, other=0.0, cache_modifier=".cg")
-    share = 1.0 / members.to(tl.float32)
     radius = C.to(tl.float32)
+    share = 1.0 / (radius * 0.0 + members)  # the compiler takes a 1 for a constant, which has no type to convert
     theta = low.to(tl.float32)
     rises = theta * 0.0 + 1.0
     while rises > 0.0:

@@ -14,13 +14,18 @@ import triton.language as tl
 from torch import Tensor
 
 from normball.backends.cuda import l1inf, l1inf_tangent
+from normball.backends.cuda import write as writing
 
-__all__ = ["project_l1inf", "tangent_l1inf"]
+__all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
+MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
+ROW_BYTES = 1 << 17  # of a row that one block projects by itself
+LONG_ROWS = 64  # that follow one another, each a launch
+FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
 STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
 
 
@@ -50,10 +55,12 @@ def _fits(groups: int, members: int, processors: int) -> int:
 
 
 @lru_cache(maxsize=1024)
-def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int) -> Plan | None:
+def plan(groups: int, members: int, strided: bool, processors: int, itemsize: int, problems: int = 1) -> Plan | None:
     """Return how to cut a problem, or None where a group is too long for one block."""
     N = triton.next_power_of_2(members)
-    G = _fits(groups, members, processors)
+    # Many problems are solved side by side, if each fits one block.
+    G = _fits(groups, members, 1) if problems >= FEW_PROBLEMS else 0
+    G = G or _fits(groups, members, processors)
     resident = G > 0
     if not resident:
         # Neighbouring groups that lie side by side are read together: a sector of memory holds eight.
@@ -154,7 +161,7 @@ def _prepared(
 ) -> Prepared | None:
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    cut = plan(groups, members, strided, _processors(device), itemsize)
+    cut = plan(groups, members, strided, _processors(device), itemsize, problems)
     if cut is None:
         return None
     # Problems of one block each are independent blocks of one launch; larger ones follow one another.
@@ -192,6 +199,15 @@ def project_l1inf(
     """Project `Y`, which is (problem, group, member), into `X`; None where the kernels cannot."""
     problems, groups, members = Y.shape
     device = Y.device
+    if problems > MOST_PROBLEMS:
+        radii = radius.to(device).broadcast_to(problems)
+        parts = []
+        for i in range(0, problems, MOST_PROBLEMS):
+            some = slice(i, i + MOST_PROBLEMS)
+            old = None if start is None else (start[0][some], start[1][some])
+            parts.append(project_l1inf(Y[some], X[some], radii[some], old))
+        done = [part for part in parts if part is not None]
+        return (torch.cat([d[0] for d in done]), torch.cat([d[1] for d in done])) if len(done) == len(parts) else None
     by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
     ready = _prepared(
         (problems, groups, members), Y.stride(), X.stride(), device, Y.itemsize, start is not None, by_pointer
@@ -227,6 +243,65 @@ def project_l1inf(
     return mu, theta
 
 
+def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
+    """Project the rows of `values` onto l1 balls, into the contiguous `X`; return theta of each.
+
+    A row that fits one block has one, a longer one has them all; None for many long ones.
+    """
+    problems, n = values.shape
+    device = values.device
+    theta = torch.empty(problems, dtype=torch.float64, device=device)
+    if n * values.itemsize <= ROW_BYTES:
+        N = triton.next_power_of_2(n)
+        short: Any = writing.rows[(problems,)]
+        short(values, X, radii.contiguous(), theta, n, *values.stride(), N=N, num_warps=max(1, min(16, N // 512)))
+        return theta
+    if problems > LONG_ROWS or values.itemsize < 4:
+        return None
+    tiles = triton.cdiv(n, STREAMED)
+    programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
+    SLOTS = max(2, triton.next_power_of_2(programs))
+    slots = torch.empty(8 * SLOTS, dtype=torch.float64, device=device)
+    options: dict[str, Any] = {"N": STREAMED, "SLOTS": SLOTS, "num_warps": 8}
+    if not INTERPRETED:
+        options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
+    launch: Any = writing.long[(programs,)]
+    for i, row in enumerate(values.contiguous()):
+        launch(row, X[i], radii[i:], theta[i:], slots, _counter(device), n, tiles, programs, **options)
+    return theta
+
+
+def totals(Y: Tensor, square: bool) -> Tensor:
+    """Return the sums of the magnitudes of `Y`, (problem, group, member), or of their squares, in double precision."""
+    problems, groups, members = Y.shape
+    strided = Y.stride(1) < Y.stride(2)
+    N = min(32 if strided else 2048, triton.next_power_of_2(members))
+    G = min(64 if strided else 2048 // N, triton.next_power_of_2(groups))
+    blocks = triton.cdiv(groups, G) * problems
+    parts = min(triton.cdiv(members, N), triton.cdiv(8 * _processors(Y.device), blocks))
+    length = triton.cdiv(members, parts)
+    sums = torch.empty((parts, problems, groups), dtype=torch.float64, device=Y.device)
+    launch: Any = writing.totals[(triton.cdiv(groups, G), parts, problems)]
+    launch(Y, sums, groups, members, length, *Y.stride(), SQUARE=square, G=G, N=N, num_warps=4)
+    return sums.sum(0) if parts > 1 else sums[0]
+
+
+_KINDS = {"scale": writing.SCALE, "clip": writing.CLIP, "shrink": writing.SHRINK}
+
+
+def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
+    """Write `X` from `Y`, which is (problem, group, member), and one number for each group."""
+    problems, groups, members = Y.shape
+    strided = Y.stride(1) < Y.stride(2)
+    N = min(32 if strided else 4096, triton.next_power_of_2(members))
+    G = min(4096 // N if not strided else 64, triton.next_power_of_2(groups))
+    launch: Any = writing.write[(triton.cdiv(groups, G), triton.cdiv(members, N), problems)]
+    launch(
+        Y, X, numbers.contiguous(), groups, members, *Y.stride(), *X.stride(),
+        KIND=_KINDS[kind], G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+    )  # fmt: skip
+
+
 def _packed(
     Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor] | None:
@@ -247,22 +322,26 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
     groups, members = Y.shape
     X = torch.empty_like(V)
-    signed = torch.empty(groups, dtype=torch.float64, device=Y.device)
-    counts = torch.empty(groups, dtype=torch.int32, device=Y.device)
     strided = Y.stride(0) < Y.stride(1)
     G, N = (32, 64) if strided else (1, 2048)
     N = min(N, triton.next_power_of_2(members))
-    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G),)]
-    sizes = (groups, members, *Y.stride(), *V.stride())
-    first(Y, V, mu, signed, counts, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
-    each = torch.where(counts > 0, 1.0 / counts.clamp(min=1), 0.0)
-    whole = each.sum()
-    mean = torch.where(whole > 0, (signed * each).sum() / whole.clamp(min=1e-300), 0.0)
+    # Enough blocks to fill the device, where a block takes many groups.
+    parts = min(triton.cdiv(members, N), max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
+    part = triton.cdiv(members, parts)
+    signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
+    counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
+    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
+    sizes = (*Y.stride(), *V.stride())
+    first(Y, V, mu, signed, counts, groups, members, part, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
+    by = torch.empty(groups, dtype=torch.float64, device=Y.device)
+    mean = torch.empty((), dtype=torch.float64, device=Y.device)
+    between: Any = l1inf_tangent.moves[(1,)]
+    between(signed, counts, by, mean, groups, parts, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
     G, N = (64, 32) if strided else (1, 4096)
     N = min(N, triton.next_power_of_2(members))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
-        Y, V, X, mu, (signed - mean) * each, theta, *sizes, *X.stride(),
+        Y, V, X, mu, by, theta, groups, members, *sizes, *X.stride(),
         G=G, N=N, num_warps=8 if N * G > 2048 else 4,
     )  # fmt: skip
     return X, mean

@@ -137,8 +137,8 @@ def meet(slots, counter, meeting, programs, a, b, c, d, SLOTS: tl.constexpr):
     tl.store(mine + 1, b)
     tl.store(mine + 2, c)
     tl.store(mine + 3, d)
+    tl.debug_barrier()  # a block on its own reads with other threads than it writes with, too
     if programs > 1:
-        tl.debug_barrier()
         tl.atomic_add(counter, 1, sem="release", scope="gpu")
         while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < (meeting + 1) * programs:
             pass

@@ -12,14 +12,52 @@
 #include <type_traits>
 #include <vector>
 
-#include "apply.hpp"
 #include "dispatch.hpp"
-#include "family/runs.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
 #include "view.hpp"
 
 namespace normball {
+
+inline double clip(double y, double cap) { return std::max(std::min(y, cap), -cap); }
+inline float clip(float y, float cap) { return std::max(std::min(y, cap), -cap); }
+inline Half clip(Half y, Half cap) {
+    const std::uint16_t sign = y.bits & Half::sign, size = y.bits & static_cast<std::uint16_t>(~Half::sign);
+    return {static_cast<std::uint16_t>(sign | std::min(size, cap.bits))};
+}
+template <class R>
+std::complex<R> clip(std::complex<R> y, R cap) {
+    // The modulus of a finite number may overflow, a quarter of it does not; that of a subnormal one is better magnified.
+    const double scale = std::max(std::fabs(y.real()), std::fabs(y.imag())) < R(1) ? 0x1p60 : 0.25;
+    const double modulus = magnitude(y, scale), limit = scale * static_cast<double>(cap);
+    if (modulus <= limit || cap == std::numeric_limits<R>::max()) return y;  // no cap at all
+    const std::complex<double> x = std::complex<double>(y) * (limit / modulus);
+    return {static_cast<R>(x.real()), static_cast<R>(x.imag())};
+}
+
+template <class T>
+struct CapOf {
+    using type = T;
+    static T not_a_number() { return std::numeric_limits<T>::quiet_NaN(); }
+};
+template <class R>
+struct CapOf<std::complex<R>> {
+    using type = R;
+    static std::complex<R> not_a_number() { return {CapOf<R>::not_a_number(), CapOf<R>::not_a_number()}; }
+};
+template <>
+struct CapOf<Half> {
+    using type = Half;
+    static Half not_a_number() { return {0x7e00}; }
+};
+
+// Past the last cache, stores that go round it spare the fetch of every line that is about to be overwritten. What the
+// system says of its caches is not to be trusted on virtual machines; this is half of a usual one.
+inline constexpr std::int64_t streamed_bytes = std::int64_t(1) << 24;
+
+// Where only a few columns of a row are read, the hardware does not foresee them, and they are asked for so many rows
+// before.
+inline constexpr std::int64_t rows_ahead = 8;
 
 enum class Write { shrink, shift, scale, clip };
 
@@ -115,8 +153,8 @@ T rest_of(double p) {
 // A run of one group's members, or of several groups of which nothing is left.
 template <class T>
 void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
-    if (leaves_nothing(kind, p))
-        kernels<T>().row_clip(y, x, n, T(0), stream);
+    if (kind == Write::clip || leaves_nothing(kind, p))
+        kernels<T>().row_clip(y, x, n, kind == Write::clip ? round_down<T>(p) : T(0), stream);
     else
         family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
 }
@@ -163,18 +201,33 @@ void write_all_rows(const View& view, Write kind, const double* p, bool stream, 
 template <class T>
 void write_strips(const View& view, Write kind, const double* p, bool stream, Team& team) {
     const std::int64_t m = view.groups(), n = view.members(), line = view.group.inner().extent;
-    std::vector<T> high(static_cast<std::size_t>(m)), low(high.size());
+    const bool clips = kind == Write::clip;
+    std::vector<T> high(static_cast<std::size_t>(m)), low(clips ? 0 : high.size());
     std::transform(p, p + m, high.begin(), floor_to<T>);
-    std::transform(p, p + m, low.begin(), rest_of<T>);
-    const std::int64_t per_task = std::max<std::int64_t>(1, piece_elements / line), tasks = (n + per_task - 1) / per_task;
+    if (!clips) std::transform(p, p + m, low.begin(), rest_of<T>);
+    // Looking for zero caps pays where most registers of them are zero; elsewhere the guesses of the processor fail.
+    const bool sparse = clips && (m - std::count(high.begin(), high.end(), T(0))) * 4 * kernels<T>().lanes < m;
+    // The numbers of a block of columns stay in the first cache from row to row.
+    const std::int64_t bytes = static_cast<std::int64_t>(sizeof(T)) * (clips ? 1 : 2);
+    const std::int64_t block = std::min(line, (std::int64_t(1) << 14) / bytes), blocks = (line + block - 1) / block;
+    const std::int64_t rows = std::max<std::int64_t>(1, piece_elements / block), chunks = (n + rows - 1) / rows;
     for (std::int64_t g = 0; g < m; g += line) {
         const Offset at = view.group.at(g);
-        team.run(tasks, [&](std::int64_t t) {
-            for (std::int64_t i = t * per_task; i < std::min((t + 1) * per_task, n); ++i) {
+        team.run(blocks * chunks, [&](std::int64_t c) {
+            const std::int64_t column = c / chunks * block, width = std::min(block, line - column);
+            const std::int64_t begin = c % chunks * rows, end = std::min(begin + rows, n);
+            for (std::int64_t i = begin; i < end; ++i) {
                 const Offset from = at + view.member.at(i);
-                family_kernels<T>().strip_map[static_cast<int>(kind)](
-                    static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out, line,
-                    high.data() + g, low.data() + g, stream);
+                const T* y = static_cast<const T*>(view.in) + from.in + column;
+                T* x = static_cast<T*>(view.out) + from.out + column;
+                const T* numbers = high.data() + g + column;
+                if (clips) {
+                    const std::int64_t ahead = i + rows_ahead < n ? view.member.at(i + rows_ahead).in + at.in - from.in : 0;
+                    kernels<T>().strip_clip(y, x, width, numbers, stream, sparse, ahead);
+                } else {
+                    family_kernels<T>().strip_map[static_cast<int>(kind)](y, x, width, numbers, low.data() + g + column,
+                                                                          stream);
+                }
             }
         });
     }
@@ -196,5 +249,8 @@ inline void write(const View& view, Write kind, const double* p, bool tiny, Team
         write_anywhere<T>(view, kind, p);
     });
 }
+
+// The projection itself: every entry clipped to its group's cap.
+inline void apply(const View& view, const double* caps, Team& team) { write(view, Write::clip, caps, false, team); }
 
 }  // namespace normball

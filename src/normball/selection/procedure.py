@@ -1,0 +1,246 @@
+"""The whole procedure: folds and seeds, rivals, the final model, stability, permutations."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import sklearn
+import torch
+from joblib import Parallel, delayed
+
+from normball._validate import unknown
+from normball._version import __version__
+from normball.estimators import _checks
+from normball.estimators._path import NORMS
+from normball.selection import assembly, folds
+from normball.selection.models import load_model, save_model
+from normball.selection.preparation import IMPUTATIONS, LOGS
+from normball.selection.progress import Progress, key_of
+from normball.selection.results import Study
+from normball.selection.units import Data, Options, run, units_of
+
+__all__ = ["Tabular", "study"]
+
+
+class Tabular(Protocol):
+    """What a study needs of a table; `normball.data.read_table` returns one."""
+
+    X: Any
+    y: Any
+    feature_names: Any
+    sample_ids: Any
+    groups: Any
+    notes: Any
+    name: str
+
+
+def study(
+    table: Tabular,
+    *,
+    radius: float | None = None,
+    n_features: int | float | str = "auto",
+    norm: str | None = "l1inf",
+    seeds: int = 3,
+    folds: int = 5,
+    log: str = "auto",
+    impute: str = "median",
+    epochs: int | None = None,
+    device: str = "cpu",
+    jobs: int | None = None,
+    permutations: int = 0,
+    random_state: int = 0,
+    progress: str | Path | None = None,
+    listener: Callable[[dict[str, Any]], Any] | None = None,
+) -> Study:
+    """Find the few features that tell the classes of a table apart, and how sure that is.
+
+    Nested cross-validation, repeated: each outer fold fills gaps, takes logarithms, standardises, chooses the radius
+    and fits on its training part alone; its test part only scores. Rivals run in the same folds: logistic regression
+    with an l1 penalty, the best features of an analysis of variance with logistic regression, and a random forest, each
+    tuned inside. A final model is fitted to all the samples by the same procedure.
+
+    Parameters
+    ----------
+    table : Table
+        With ``X`` (samples by features, gaps as NaN), ``y``, ``feature_names``, ``sample_ids``, ``groups`` (or None),
+        ``notes`` and ``name``. Samples of one group are never split between training and test.
+    radius : float, optional
+        Of the ball. By default it is chosen, in each training part, with the number of features.
+    n_features : int, float or "auto"
+        A number of features, or a fraction of them, in place of the choice.
+    norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
+        Which ball; None uses all the features.
+    seeds : int
+        Repeats of the cross-validation, each with other folds.
+    folds : int
+        Outer folds.
+    log : {"auto", "yes", "no"}
+        Logarithms: where the training part looks as if nobody had taken them, or as told.
+    impute : {"median", "half-min"}
+        What fills a gap, from the training part.
+    epochs : int, optional
+        See `SupervisedAutoencoder`.
+    device : str
+        "cpu", "cuda" or "auto".
+    jobs : int, optional
+        Processes of joblib, or what ``joblib.parallel_config`` says. The result does not depend on it.
+    permutations : int
+        Times that the procedure is run on shuffled labels, over the folds of the first repeat, without the rivals.
+    random_state : int
+        The first seed; repeat r has this plus r.
+    progress : path, optional
+        A folder for finished folds. The same study goes on from there; another one begins anew.
+    listener : callable, optional
+        Called with a dict when it starts, ``event="start"``, with ``began`` ("new", "again" or "anew"), ``units``,
+        ``finished``, ``done`` and ``total``; and after each unit, ``event="unit"``, with ``unit``, ``seconds``,
+        ``done`` and ``total``.
+
+    Returns
+    -------
+    Study
+        All that was found.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from normball.selection import study
+    >>> y = np.arange(60) % 2
+    >>> X = np.random.default_rng(0).normal(size=(60, 30)).astype("float32")
+    >>> X[:, 7] += 4 * y
+    >>> table = SimpleNamespace(X=X, y=np.where(y, "ill", "well"), feature_names=[f"gene{k}" for k in range(30)],
+    ...                         sample_ids=[f"s{k}" for k in range(60)], groups=None, notes=[], name="example")
+    >>> found = study(table, seeds=1, folds=3)
+    >>> list(found.features["feature"][found.features["selected"]])
+    ['gene7']
+    >>> bool(found.scores.query("method == 'normball'")["accuracy"].mean() > 0.9)
+    True
+    """
+    options = _options(radius, n_features, norm, folds, log, impute, epochs, device, random_state)
+    for name, value, least in (("seeds", seeds, 1), ("permutations", permutations, 0)):
+        if not _checks._whole(value) or value < least:
+            raise ValueError(f"{name}: expected an int >= {least}, got {value!r}")
+    data = _data(table)
+    _checks.count_of(n_features, data.X.shape[1], "n_features")
+    _try_folds(data, options, seeds)
+    names, samples = [str(name) for name in table.feature_names], [str(name) for name in table.sample_ids]
+    versions = {
+        "normball": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "torch": torch.__version__,
+    }
+    key = key_of(data, names, samples, options, versions)
+    store = Progress(None if progress is None else Path(progress), key)
+    units = units_of(seeds, options.folds, permutations)
+    found = {unit: kept for unit in units if (kept := store.get(unit)) is not None}
+    model = None
+    if ("final",) in found and store.model is not None:
+        try:
+            model = load_model(store.model)
+        except ValueError:
+            del found["final",]
+    tell = listener or (lambda event: None)
+    count = {"done": len(found), "total": len(units)}
+    tell({"event": "start", "began": store.began, "units": units, "finished": list(found), **count})
+
+    threads = torch.get_num_threads()
+    started = time.perf_counter()
+    try:
+        waiting = [delayed(run)(data, options, unit) for unit in units if unit not in found]
+        for unit, result, fitted in Parallel(n_jobs=jobs, return_as="generator_unordered")(waiting):
+            if fitted is not None:
+                model = fitted
+                model["impute"].feature_names_in_ = np.array(names, dtype=object)
+                if store.model is not None:
+                    save_model(model, store.model)
+            store.put(unit, result)
+            found[unit] = result
+            count["done"] = len(found)
+            tell({"event": "unit", "unit": unit, "seconds": result["seconds"], **count})
+    finally:
+        torch.set_num_threads(threads)
+
+    settings = {
+        "table": str(table.name),
+        "fingerprint": key,
+        **options.told(),
+        "seeds": [options.random_state + repeat for repeat in range(seeds)],
+        "permutations": permutations,
+        "attribution": found["final",]["attribution"],
+        "versions": versions,
+    }
+    seconds = {"this run": time.perf_counter() - started}
+    return assembly.assembled(data, names, samples, list(table.notes), settings, found, model, seconds)
+
+
+def _options(
+    radius: Any, n_features: Any, norm: Any, folds: Any, log: Any, impute: Any, epochs: Any, device: Any, seed: Any
+) -> Options:
+    """Check what does not depend on the table."""
+    for name, value, known in (("log", log, LOGS), ("impute", impute, IMPUTATIONS)):
+        if value not in known:
+            unknown(name, value, known)
+    if norm is not None and norm not in NORMS:
+        unknown("norm", norm, tuple(NORMS))
+    if radius is not None and n_features != "auto":
+        raise ValueError("radius: expected it or n_features, got both")
+    if radius is not None and not (_checks._real(radius) and 0 < radius < np.inf):
+        raise ValueError(f"radius: expected a number > 0, got {radius!r}")
+    if not _checks._whole(folds) or folds < 2:
+        raise ValueError(f"folds: expected an int >= 2, got {folds!r}")
+    if epochs is not None and (not _checks._whole(epochs) or epochs < 1):
+        raise ValueError(f"epochs: expected an int >= 1, got {epochs!r}")
+    if not _checks._whole(seed) or seed < 0:
+        raise ValueError(f"random_state: expected an int >= 0, got {seed!r}")
+    device = str(_checks.device_of(device))
+    return Options(radius, n_features, norm, int(folds), log, impute, epochs, device, int(seed))
+
+
+def _data(table: Tabular) -> Data:
+    X = np.asanyarray(table.X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X: expected samples by features, got shape {X.shape}")
+    if X.dtype != np.float32:
+        X = X.astype(np.float32)
+    for part in X:
+        if np.isinf(part).any():
+            raise ValueError("X: expected finite numbers or gaps, got an infinity")
+    if table.y is None:
+        raise ValueError("y: expected labels, got a table without any")
+    classes, y = _numbered(table.y)
+    for name, value, size in (
+        ("y", table.y, len(X)),
+        ("sample_ids", table.sample_ids, len(X)),
+        ("feature_names", table.feature_names, X.shape[1]),
+    ):
+        if len(value) != size:
+            raise ValueError(f"{name}: expected one for each of {size}, got {len(value)}")
+    if len(classes) < 2:
+        raise ValueError(f"y: expected at least two classes, got {len(classes)}")
+    groups: npt.NDArray[np.intp] | None = None
+    if table.groups is not None:
+        if len(table.groups) != len(X):
+            raise ValueError(f"groups: expected one for each of {len(X)} samples, got {len(table.groups)}")
+        groups = _numbered(table.groups)[1]
+    return Data(X, y, classes, groups)
+
+
+def _numbered(labels: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
+    """Return the different labels in order, and the place there of each."""
+    # As objects: an array of strings would have room for the longest in every place.
+    names, numbers = np.unique(np.array([str(each) for each in labels], dtype=object), return_inverse=True)
+    return names.tolist(), numbers
+
+
+def _try_folds(data: Data, options: Options, seeds: int) -> None:
+    """Find out before any work whether all the folds can be made."""
+    for repeat in range(seeds):
+        folds.outer(data.y, data.groups, options.folds, options.random_state + repeat, data.classes)

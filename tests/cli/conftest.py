@@ -1,0 +1,34 @@
+import pytest
+import torch
+from threadpoolctl import threadpool_limits
+
+from normball.data import make_omics
+from normball.selection import rivals
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "expression.csv"
+    make_omics(48, 60, 4, effect=3.0, missing=0.02).to_csv(path)
+    return path
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    monkeypatch.setattr(rivals, "TREES", 8)
+    monkeypatch.setattr(rivals, "COUNTS", (2, 8))
+
+
+@pytest.fixture
+def no_page(monkeypatch):
+    """The page takes longer than the rest of a small run; other tests look at it."""
+    monkeypatch.setattr("normball.report.write_report", lambda study, folder: folder / "report.html")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+    torch.set_num_threads(before)
