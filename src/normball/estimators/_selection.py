@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
-TOLERANCE = 0.02  # of log-likelihood, for each sample
+TOLERANCE = 0.01  # of log-likelihood, for each sample
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube

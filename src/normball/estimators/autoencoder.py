@@ -55,7 +55,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     n_features_to_select : int, float or "auto"
         A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
         fewest whose held-out log-likelihood is not worse than the best by more than one standard error of the paired
-        difference, nor by more than 0.02. At most 512. The choice looks at no more than 20000 samples.
+        difference, nor by more than 0.01. At most 512. The choice looks at no more than 20000 samples.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
