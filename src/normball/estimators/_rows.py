@@ -11,7 +11,7 @@ from torch import Tensor
 
 __all__ = ["Rows", "moments"]
 
-_CHUNK = 1 << 20  # entries that are looked at in one go
+_CHUNK = 1 << 18  # entries that are looked at in one go
 _HELD = 1 << 22  # entries of a table in memory of which a second, standardised one is made
 
 Floats = npt.NDArray[np.float64]
