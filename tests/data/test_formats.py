@@ -217,7 +217,8 @@ class TestSamplesInColumns:
             read_table(path)
         for text in ("Name,s1,s2\nLabel,1,2\ng1,3,4\n", "Gene_ID,s1,s2\ng1,1,2\ng2,3,4\n"):
             assert any("looks transposed" in note for note in read_table(write(text, "turned.csv")).notes)
-        assert not any("looks transposed" in note for note in read_table(write(text, "turned.csv"), transpose=True).notes)
+        notes = read_table(write(text, "turned.csv"), transpose=True).notes
+        assert not any("looks transposed" in note for note in notes)
         with pytest.raises(TableError, match="index: expected the column of feature names, got False"):
             read_table(path, "dx", transpose=True, index=False)
         with pytest.raises(TableError, match="all in line 2: if it holds the labels: its name as target"):

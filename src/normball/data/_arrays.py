@@ -92,7 +92,7 @@ def read_h5ad(path: Path, options: Options) -> Raw:
             if hasattr(matrix, "to_memory") and getattr(matrix, "format", "csr") != "csr":
                 matrix = matrix.to_memory()  # by columns: rows cannot be read one after the other
                 matrix = matrix.tocsr()
-            step = max(1, (1 << 22) // max(genes, 1))
+            step = max(1, (1 << 20) // max(genes, 1))
             for start in range(0, samples, step):
                 block = matrix[start : start + step]
                 with np.errstate(over="ignore"):

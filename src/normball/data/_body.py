@@ -109,6 +109,8 @@ class Body:
             return {}, record
         left = record.split(mark, self._left)
         rest = left.pop()
+        if not self._right and len(left) == len(self.layout.special):  # the usual case: they all stand in front
+            return dict(enumerate(left)), rest
         right = rest.rsplit(mark, self._right) if self._right else [rest]
         rest = right.pop(0) if len(right) > self._right else ""
         fields = dict(enumerate(left)) | {self._full - len(right) + i: each for i, each in enumerate(right)}

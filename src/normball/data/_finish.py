@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from normball.data._cells import UNLABELLED
 from normball.data._plan import Options, Raw
-from normball.data.table import Table, TableError, show
+from normball.data.table import Table, TableError, blocks, show
 
 __all__ = ["finish"]
 
@@ -54,8 +54,8 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
         features = [feature for feature, kept_too in zip(features, keep, strict=True) if kept_too]
     _dates(features, notes)
     table = Table(X, features, ids, _array(y), _array(groups), file_name, notes)
-    if table.n_missing:
-        notes.append(f"{table.n_missing} values are missing ({100 * table.n_missing / X.size:.2g} %)")
+    if count := table.n_missing:
+        notes.append(f"{count} values are missing ({100 * count / X.size:.2g} %)")
     return table
 
 
@@ -74,10 +74,11 @@ def _unique(names: Sequence[str], what: str, where: Callable[[int], str]) -> Non
 
 def _in_range(raw: Raw, name: str) -> None:
     """Text is checked where it is read; this is for files of numbers."""
-    for i, row in enumerate(raw.X):
-        if np.isinf(row).any():
-            feature = raw.features[int(np.flatnonzero(np.isinf(row))[0])]
-            raise TableError(f"{name}, {raw.row(i)}, {show(feature)}: infinite, or beyond the range of float32")
+    for start, block in blocks(raw.X):
+        if np.isinf(block).any():
+            i, j = np.argwhere(np.isinf(block))[0].tolist()
+            where = f"{name}, {raw.row(start + i)}, {show(raw.features[j])}"
+            raise TableError(f"{where}: infinite, or beyond the range of float32")
 
 
 def _classes(y: list[str], name: str, options: Options, folds: int | None) -> None:
@@ -98,12 +99,10 @@ def _classes(y: list[str], name: str, options: Options, folds: int | None) -> No
 
 
 def _telling(X: npt.NDArray[np.float32], features: list[str], notes: list[str]) -> npt.NDArray[np.bool_]:
-    """Mark the features that vary; in blocks of samples, so that no temporary is as large as the table."""
+    """Mark the features that vary."""
     low = np.full(X.shape[1], np.inf, np.float32)
     high = np.full(X.shape[1], -np.inf, np.float32)
-    step = max(1, (1 << 22) // max(X.shape[1], 1))
-    for start in range(0, len(X), step):
-        block = X[start : start + step]
+    for _, block in blocks(X):
         np.fmin(low, np.fmin.reduce(block, axis=0), out=low)
         np.fmax(high, np.fmax.reduce(block, axis=0), out=high)
     empty = low > high

@@ -18,7 +18,7 @@ from normball.data.table import TableError, show
 
 __all__ = ["parquet_records", "read_parquet"]
 
-_STEP = 1 << 23  # values that are held apart from the table
+_STEP = 1 << 20  # values that are held apart from the table
 
 
 def read_parquet(path: Path, options: Options) -> Raw:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Table", "TableError", "show"]
+__all__ = ["Table", "TableError", "blocks", "show"]
 
 
 class TableError(ValueError):
@@ -22,6 +23,13 @@ def show(text: object, limit: int = 60) -> str:
     """Quote a name or a cell for a message, on one line and no longer than `limit`."""
     quoted = repr(str(text))
     return quoted if len(quoted) <= limit else f"{quoted[: limit - 4]}...'"
+
+
+def blocks(X: npt.NDArray[np.float32]) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+    """Yield some rows at a time with the number of the first, so that no temporary is as large as the table."""
+    step = max(1, (1 << 20) // max(X.shape[1], 1))
+    for start in range(0, len(X), step):
+        yield start, X[start : start + step]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -57,7 +65,7 @@ class Table:
     @property
     def n_missing(self) -> int:
         """How many values are missing."""
-        return sum(int(np.isnan(row).sum()) for row in self.X)  # row by row: no mask as large as the table
+        return sum(int(np.isnan(block).sum()) for _, block in blocks(self.X))
 
     @property
     def classes(self) -> dict[str, int]:
