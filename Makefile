@@ -33,7 +33,7 @@ pytest: $(VENV)/.installed chromium ## the tests and the examples in docstrings,
 # The report is tested in a browser. Where none is there and none can be installed, these tests skip themselves.
 chromium: ## a browser for the tests of the report, by apt-get if there is none
 	@command -v chromium > /dev/null || { echo "== chromium" && test "$$(id -u)" = 0 && { \
-	    apt-get -qq -o Acquire::http::Timeout=20 update && \
+	    timeout 60 apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 update && \
 	    DEBIAN_FRONTEND=noninteractive timeout 300 apt-get -qq install -y --no-install-recommends chromium; \
 	  } > /dev/null 2>&1 && command -v chromium > /dev/null; } || \
 	  echo "no Chromium, and none could be installed: the browser tests will be skipped"

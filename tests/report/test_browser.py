@@ -134,7 +134,7 @@ def test_a_clicked_feature_shows_its_boxes(quiet, tame):
     assert boxes.count() == 3
     quiet.page.locator("#feature-table tbody tr:nth-child(5) .link").click()
     assert name.text_content() == table[4]
-    assert quiet.page.locator("#feature-table tbody tr[aria-selected=true]").count() == 1
+    assert quiet.page.locator("#feature-table tbody tr[aria-current=true]").count() == 1
     quiet.click(quiet.page.locator('[data-plot="heatmap"] .heatmaplayer image'))
     assert name.text_content() in set(tame[0].values.columns) - {table[4]}
     quiet.page.locator("#feature-choice").select_option(index=3)
@@ -162,6 +162,17 @@ def test_print_shows_still_figures(quiet):
     quiet.page.emulate_media(media="screen")
     assert quiet.page.locator('[data-plot="latent"]').is_visible()
     quiet.check()
+
+
+def test_without_scripts_the_words_and_still_figures_remain(browser, tame):
+    context = browser.new_context(offline=True, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(tame[1].as_uri())
+    assert page.locator(".lead").is_visible()
+    assert page.locator("img.still").count() == 11
+    assert page.locator("#figure-heatmap img.still").is_visible()
+    assert not page.locator("#feature-table").is_visible()
+    context.close()
 
 
 def test_nasty_names_do_no_harm_on_a_phone(browser, nasty):

@@ -1,8 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from normball.report.curves import calibration, confusion, heat_order, latent_axes, roc_curves, standardised
+from normball.report.palette import COLOURS, turn
 from normball.report.payload import SAMPLES, TABLE_ROWS, payload
 from normball.report.summary import summarise
 from normball.report.text import script_json
@@ -58,6 +62,18 @@ def test_standardised_columns():
     assert z[:, 3] == pytest.approx([np.sqrt(1.5), -np.sqrt(1.5), 0])
 
 
+@given(st.floats(-1e300, 1e300), st.integers(1, 70))
+def test_a_constant_column_stays_flat(value, rows):
+    assert (standardised(pd.DataFrame({"same": np.full(rows, value)})) == 0).all()
+
+
+@given(arrays(float, (9, 3), elements=st.integers(-1000, 1000)))
+def test_standardised_columns_are_those_of_the_textbook(x):
+    spread = x.std(0)
+    expected = np.where(spread > 0, (x - x.mean(0)) / np.where(spread > 0, spread, 1), 0)
+    assert standardised(pd.DataFrame(x)) == pytest.approx(expected, abs=1e-6)
+
+
 def test_the_heat_map_keeps_classes_together_and_neighbours_alike():
     rng = np.random.default_rng(0)
     pattern = np.repeat(np.eye(2), 10, axis=0)[rng.permutation(20)]
@@ -85,13 +101,15 @@ def test_the_page_is_bounded_however_large_the_study(monkeypatch):
     monkeypatch.setattr("normball.report.payload.TABLE_ROWS", 100)
     monkeypatch.setattr("normball.report.payload.SAMPLES", 150)
     monkeypatch.setattr("normball.report.payload.CELLS", 6000)
+    monkeypatch.setattr("normball.report.payload.HEAT_SAMPLES", 50)
     data = payload(study, summarise(study))
-    assert (TABLE_ROWS, SAMPLES) == (25_000, 10_000)
+    assert (TABLE_ROWS, SAMPLES) == (25_000, 5_000)
     assert len(data["features"]["feature"]) == 100
     assert data["features"]["total"] == 500
     assert 140 <= len(data["samples"]["name"]) <= 150
     assert data["samples"]["left_out"] == 300 - len(data["samples"]["name"])
     assert len(data["values"]["columns"]) == 40
+    assert np.shape(data["values"]["z"]) == (40, 50)
     wrong = (study.predictions["label"] != study.predictions["predicted"]).sum()
     assert sum(a != b for a, b in zip(data["samples"]["label"], data["samples"]["predicted"], strict=True)) == min(
         wrong, 75
@@ -106,7 +124,16 @@ def test_values_and_names_stay_together(study):
     ):
         assert data["features"]["feature"][row] == name
         assert column == pytest.approx(study.values[name].tolist(), rel=1e-3)
+    z = standardised(study.values)
+    heat = z[np.ix_(data["values"]["heat_samples"], data["values"]["heat_features"])].T
+    assert np.array(data["values"]["z"]) == pytest.approx(heat, rel=0.06)
+    labels = [data["samples"]["label"][i] for i in data["values"]["heat_samples"]]
+    assert labels == sorted(labels)
     assert [data["classes"][i] for i in data["samples"]["label"]] == list(study.predictions["label"])
+
+
+def test_classes_beyond_the_palette_differ():
+    assert len({(i % len(COLOURS), turn(i)) for i in range(64)}) == 64
 
 
 def test_gaps_are_null_and_empty_parts_are_left_out(study):

@@ -163,7 +163,7 @@ def test_an_unstable_selection(clean, index, there):
 def test_one_score_has_no_interval(clean):
     found = replace(clean, scores=clean.scores.query("repeat == 0 and fold == 0"))
     assert "no_interval" in keys(found)
-    assert interval(summarise(found).ours.accuracy) == "no interval: one score only"
+    assert interval(summarise(found).ours.accuracy) == "unknown, as there is one score only"
 
 
 def with_latent(study, z):

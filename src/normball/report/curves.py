@@ -88,14 +88,17 @@ def calibration(study: Study) -> Bins | None:
 def standardised(values: pd.DataFrame) -> Floats:
     """Each column with mean 0 and deviation 1; missing entries and constant columns become 0."""
     x = values.to_numpy(np.float64)
-    with np.errstate(all="ignore"):
-        x = np.where(np.isfinite(x), x, np.nan)
-        known = np.isfinite(x).sum(0).clip(1)
-        x = x - np.nansum(x / known, axis=0)  # divided first: sums of large numbers may overflow
-        scale = np.nanmax(np.abs(np.nan_to_num(x)), axis=0, initial=0.0)
-        x = x / np.where(scale > 0, scale, 1.0)
-        deviation = np.sqrt(np.nansum(x**2, axis=0) / known)
-    return np.asarray(np.nan_to_num(x / np.where(deviation > 0, deviation, 1.0)))
+    known = np.isfinite(x)
+    low, high = np.where(known, x, np.inf).min(0, initial=np.inf), np.where(known, x, -np.inf).max(0, initial=-np.inf)
+    varied = low < high
+    known &= varied
+    low, high = np.where(varied, low, -1.0), np.where(varied, high, 1.0)
+    middle, half = low / 2 + high / 2, high / 2 - low / 2
+    x = (np.where(known, x, middle) - middle) / half  # from -1 to 1: squares of large numbers may overflow
+    count = known.sum(0).clip(1)
+    x = np.where(known, x - x.sum(0) / count, 0.0)
+    deviation = np.sqrt((x**2).sum(0) / count)
+    return np.asarray(x / np.where(deviation > 0, deviation, 1.0))
 
 
 def heat_order(z: Floats, groups: npt.NDArray[Any]) -> tuple[list[int], list[int]]:

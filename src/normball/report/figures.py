@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from normball.report.palette import COLOURS, MATPLOTLIB_SYMBOLS
+from normball.report.palette import COLOURS, MATPLOTLIB_SYMBOLS, turn
 from normball.report.text import short
 
 __all__ = ["FIGURES", "draw", "image"]
@@ -115,7 +115,7 @@ def latent(data: Data) -> Figure | None:
     raster = len(x) > MANY_POINTS
     for i, name in enumerate(data["classes"]):
         mine = label == i
-        axes.scatter(x[mine], y[mine], s=22, color=COLOURS[i % 8], marker=MATPLOTLIB_SYMBOLS[i % 8], alpha=0.85,
+        axes.scatter(x[mine], y[mine], s=22, color=COLOURS[i % 8], marker=MATPLOTLIB_SYMBOLS[turn(i)], alpha=0.85,
                      linewidths=0, label=_label(name), rasterized=raster)  # fmt: skip
     wrong = label != predicted
     if wrong.any():
@@ -128,7 +128,7 @@ def latent(data: Data) -> Figure | None:
 
 def path(data: Data) -> Figure | None:
     table = data["path"]
-    if not table["n_features"]:
+    if len(table["n_features"]) < 2:  # it was given: there is no path
         return None
     by_radius = all(value is not None and value > 0 for value in table["radius"])
     x = _array(table["radius" if by_radius else "n_features"])
@@ -180,7 +180,7 @@ def heatmap(data: Data) -> Figure | None:
     values = data["values"]
     if not values["z"]:
         return None
-    z = np.array(values["z"], dtype=float)[np.ix_(values["heat_features"], values["heat_samples"])]
+    z = np.array(values["z"], dtype=float)
     figure = Figure(figsize=(7.0, 1.6 + 0.16 * len(z)), layout="constrained")
     strip, axes = figure.subplots(2, 1, sharex=True, height_ratios=(0.25, 0.16 * len(z) + 0.3))
     label = np.array(data["samples"]["label"])[values["heat_samples"]]
@@ -222,7 +222,7 @@ def boxes(data: Data) -> Figure | None:
                 continue
             axes.boxplot(mine, positions=[i], widths=0.6, showfliers=False, medianprops={"color": "black"})
             axes.scatter(i + jitter.uniform(-0.18, 0.18, len(mine)), mine, s=7, color=COLOURS[i % 8], alpha=0.7,
-                         marker=MATPLOTLIB_SYMBOLS[i % 8], linewidths=0, rasterized=len(label) > 100)  # fmt: skip
+                         marker=MATPLOTLIB_SYMBOLS[turn(i)], linewidths=0, rasterized=len(label) > 100)  # fmt: skip
         axes.set_xticks(range(len(data["classes"])), [_label(name, 12) for name in data["classes"]], fontsize=8,
                         rotation=0 if len(data["classes"]) < 4 else 30)  # fmt: skip
         axes.set_title(_label(values["feature"][place], 28), fontsize=9)
@@ -253,7 +253,7 @@ def roc(data: Data) -> Figure | None:
     styles = ("-", "--", "-.", ":")
     for i, curve in enumerate(data["roc"]):
         place = data["classes"].index(curve["name"])
-        axes.plot(_array(curve["x"]), _array(curve["y"]), color=COLOURS[place % 8], linestyle=styles[i % 4],
+        axes.plot(_array(curve["x"]), _array(curve["y"]), color=COLOURS[place % 8], linestyle=styles[turn(i) % 4],
                   label=f"{_label(curve['name'])}, area {curve['auc']:.2f}")  # fmt: skip
     axes.plot([0, 1], [0, 1], color="#999999", linestyle="--", linewidth=1)
     axes.set(xlabel="false positive rate", ylabel="true positive rate", aspect="equal")

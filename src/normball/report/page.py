@@ -52,7 +52,7 @@ def page(study: Study, summary: Summary, data: dict[str, Any], stills: dict[str,
         wrong=missed.sort_values("confidence", ascending=False, kind="stable").head(WRONG).to_dict("records"),
         n_wrong=len(missed),
         methods=methods_paragraph(study, summary),
-        settings=[*settings.items(), *((f"seconds: {key}", f"{value:.1f}") for key, value in study.seconds.items())],
+        settings=[*_flat(settings), *((f"seconds: {key}", f"{value:.1f}") for key, value in study.seconds.items())],
         glossary=GLOSSARY,
         style=_raw("style.css"),
         data=Markup(script_json(data)),  # escaped there for this very place
@@ -75,6 +75,15 @@ def _environment() -> Environment:
 
 def _raw(name: str) -> Markup:
     return Markup((files("normball.report") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _flat(settings: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the settings as rows, those within others under a joint name."""
+    rows: list[tuple[str, Any]] = []
+    for key, value in settings.items():
+        nested = isinstance(value, dict) and value
+        rows += [(f"{key}: {inner}", each) for inner, each in value.items()] if nested else [(key, value)]
+    return rows
 
 
 def _data_url(svg: bytes) -> str:

@@ -16,9 +16,9 @@ from normball.selection.results import Study
 __all__ = ["HEAT_FEATURES", "TABLE_ROWS", "payload"]
 
 TABLE_ROWS = 25_000  # of the feature table; the rest is in features.csv
-CELLS = 400_000  # values of chosen features, for box plots and the heat map
-SAMPLES = 10_000  # drawn one by one
-HEAT_FEATURES = 60
+CELLS = 250_000  # values of chosen features, for box plots and the heat map
+SAMPLES = 5_000  # drawn one by one
+HEAT_FEATURES, HEAT_SAMPLES = 60, 600  # more columns than that a screen does not show
 
 
 def payload(study: Study, summary: Summary) -> dict[str, Any]:
@@ -84,8 +84,12 @@ def _shown(labels: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> npt.NDArray
         return np.arange(len(labels))
     wrong = np.flatnonzero(labels != predicted)[: SAMPLES // 2]
     right = np.flatnonzero(labels == predicted)
-    even = np.linspace(0, len(right) - 1, SAMPLES - len(wrong)).round().astype(int)
-    return np.sort(np.concatenate([wrong, np.unique(right[even])]))
+    return np.sort(np.concatenate([wrong, right[_even(len(right), SAMPLES - len(wrong))]]))
+
+
+def _even(count: int, most: int) -> npt.NDArray[np.int64]:
+    """Places spread evenly over a list, all of them if they are not too many."""
+    return np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).round().astype(int))
 
 
 def _latent(study: Study, samples: pd.Series) -> list[dict[str, Any]]:
@@ -131,16 +135,19 @@ def _values(study: Study, samples: pd.Series, labels: npt.NDArray[Any]) -> dict[
     if logarithms:  # as the model sees them; on the scale of intensities a few samples would hide all others
         table = pd.DataFrame(study.model["log"].of(table.to_numpy()), table.index, table.columns)
     heat = standardised(table.iloc[:, :HEAT_FEATURES])
-    order, features = heat_order(heat, labels)
-    by_class = sorted(range(len(order)), key=lambda i: [str(n) for n in study.classes].index(labels[order[i]]))
+    classes = {str(name): i for i, name in enumerate(study.classes)}
+    by_class = np.argsort([classes[label] for label in labels], kind="stable")
+    kept = by_class[_even(len(labels), HEAT_SAMPLES)]
+    order, features = heat_order(heat[kept], labels[kept])
+    kept = kept[order]
     return {
         "feature": [clean(name) for name in table.columns],
         "unit": "value, log2" if logarithms else "value",
         "row": pd.Index(study.features["feature"]).get_indexer(table.columns).tolist(),
         "columns": [_numbers(table.iloc[:, i]) for i in range(table.shape[1])],
-        "heat_samples": [int(order[i]) for i in by_class],
+        "heat_samples": kept.tolist(),
         "heat_features": features,
-        "z": [_numbers(row, 2) for row in heat.T],
+        "z": [_numbers(row, 2) for row in heat[kept][:, features].T],
     }
 
 

@@ -51,13 +51,13 @@ def short(text: Any, limit: int = 40) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share in per cent, with one digit behind the point.
+    r"""Write a share in per cent, with one digit behind the point.
 
     Examples
     --------
     >>> from normball.report.text import percent
     >>> percent(0.9123)
-    '91.2\\xa0%'
+    '91.2\xa0%'
     """
     return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
 

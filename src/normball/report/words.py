@@ -49,7 +49,7 @@ def points(value: float) -> str:
 def interval(estimate: Estimate) -> str:
     """Write the ends of an interval of shares, or nothing where there is none."""
     if not np.isfinite(estimate.low):
-        return "no interval: one score only"
+        return "unknown, as there is one score only"
     return f"{100.0 * estimate.low:.1f} to {percent(estimate.high)}"
 
 

@@ -18,7 +18,6 @@ function choose(feature, jump) {
     `importance ${number(f.importance[feature])}; effect ${number(f.effect[feature])}; q = ${number(f.q_value[feature], 2)}. ` +
     (kept < 0 ? "The page holds the values of chosen features only: these are the means of the classes." : "");
   byId("feature-choice").value = String(kept);
-  for (const row of document.querySelectorAll("#feature-table tbody tr")) row.setAttribute("aria-selected", "false");
   render();
   const done = draw(canvasOf("box"));
   if (jump && byId("detail").getBoundingClientRect().top < 0 || jump && narrow.matches) byId("detail").scrollIntoView({ block: "start" });

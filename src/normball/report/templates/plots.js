@@ -23,7 +23,7 @@ function logAxis(values) {
   const known = values.filter((v) => v > 0), low = Math.log10(Math.min(...known)), high = Math.log10(Math.max(...known));
   const steps = high - low > 3 ? [1] : high - low > 1.5 ? [1, 3] : [1, 2, 5];
   const all = range(Math.ceil(high) - Math.floor(low) + 1).flatMap((i) => steps.map((s) => s * 10 ** (Math.floor(low) + i)));
-  const kept = all.filter((v) => Math.log10(v) > low - 0.1 && Math.log10(v) < high + 0.1);
+  const inside = all.filter((v) => Math.log10(v) > low - 0.1 && Math.log10(v) < high + 0.1), kept = inside.length ? inside : known;
   return { type: "log", tickvals: kept, ticktext: kept.map((v) => number(v)), range: [low - 0.1, high + 0.1] };
 }
 
@@ -105,7 +105,7 @@ const plots = {
 
   heatmap() {
     const v = data.values, s = data.samples, columns = v.heat_samples, rows = v.heat_features;
-    const z = rows.map((f) => columns.map((i) => v.z[f][i]));
+    const z = v.z;
     const name = rows.map((f) => plain(v.feature[f], 60));
     const who = columns.map((i) => `${plain(s.name[i], 60)}<br>${plain(className(s.label[i]), 40)}`);
     const text = rows.map((f, r) => columns.map((i, c) => `<b>${name[r]}</b><br>${who[c]}<br>${v.unit} ${number(v.columns[f][i])}, ${number(z[r][c], 2)} standard deviations`));
@@ -128,7 +128,7 @@ const plots = {
     const z = counts.map((row, i) => row.map((value) => value / total[i]));
     const names = data.classes.map((name) => plain(name, n > 3 ? 12 : 18));
     const cells = range(n).flatMap((i) => range(n).map((j) => ({
-      x: j, y: i, showarrow: false, text: n > 14 && !counts[i][j] ? "" : String(counts[i][j]), font: { size: n > 14 ? 9 : 14, color: z[i][j] > 0.55 ? "#ffffff" : "#1c2430" } })));
+      x: j, y: i, showarrow: false, text: n > 8 && !counts[i][j] ? "" : String(counts[i][j]), font: { size: n > 14 ? 9 : n > 8 ? 11 : 14, color: z[i][j] > 0.55 ? "#ffffff" : "#1c2430" } })));
     return {
       traces: [{ type: "heatmap", z, showscale: false, zmin: 0, zmax: 1, xgap: 2, ygap: 2, colorscale: [[0, "#eef4fa"], [1, "#08519c"]], hoverinfo: "text",
         text: counts.map((row, i) => row.map((value, j) => `true: ${plain(data.classes[i], 40)}<br>predicted: ${plain(data.classes[j], 40)}<br>${value} samples, ${percent(z[i][j], 1)} of the row`)) }],
@@ -140,9 +140,9 @@ const plots = {
 
   roc() {
     const dash = ["solid", "dash", "dashdot", "dot"];
-    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(3)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[i % 4], width: 2 },
+    const traces = data.roc.map((c, i) => ({ x: c.x, y: c.y, mode: "lines", name: `${plain(c.name, 30)}: ${c.auc.toFixed(3)}`, line: { color: colour(data.classes.indexOf(c.name)), dash: dash[turn(i) % 4], width: 2 },
       hoverinfo: "text", text: c.x.map((x, k) => `${plain(c.name, 40)}<br>false positives ${percent(x)}, true positives ${percent(c.y[k])}`) }));
-    return { traces: [diagonal(), ...traces], layout: base(400, { showlegend: true, xaxis: { ...title("false positive rate"), range: [-0.02, 1.02] }, yaxis: { ...title("true positive rate"), range: [-0.02, 1.04] } }) };
+    return { traces: [diagonal(), ...traces], layout: base(400 + 11 * Math.max(0, data.roc.length - 4), { showlegend: true, xaxis: { ...title("false positive rate"), range: [-0.02, 1.02] }, yaxis: { ...title("true positive rate"), range: [-0.02, 1.04] } }) };
   },
 
   calibration() {

@@ -66,7 +66,7 @@ function render() {
   const body = document.querySelector("#feature-table tbody"), from = table.page * PAGE;
   const made = table.rows.slice(from, from + PAGE).map((i) => {
     const row = element("tr");
-    row.setAttribute("aria-selected", String(i === chosen.feature));
+    if (i === chosen.feature) row.setAttribute("aria-current", "true");
     row.append(...columns.map((column) => cell(i, column)));
     return row;
   });

@@ -28,7 +28,8 @@ function number(value, digits = 3) {
 const percent = (value, digits = 0) => (value === null ? "–" : (100 * value).toFixed(digits) + " %");
 const className = (i) => (i < 0 ? "unknown" : data.classes[i]);
 const colour = (i) => (i < 0 ? "#777777" : data.colours[i % data.colours.length]);
-const symbol = (i) => data.symbols[Math.max(0, i) % data.symbols.length];
+const turn = (i) => Math.max(0, i + Math.floor(i / data.colours.length)); // beyond the last colour, other symbols
+const symbol = (i) => data.symbols[turn(i) % data.symbols.length];
 const range = (n) => Array.from({ length: n }, (_, i) => i);
 
 function element(tag, text, className) {
