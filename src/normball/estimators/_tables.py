@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 __all__ = ["CHUNK", "Stored", "checked", "chunks", "dense", "stored"]
 
-CHUNK = 1 << 20  # entries that are looked at in one go
+CHUNK = 1 << 18  # entries that are looked at in one go
 
 Indices = npt.NDArray[np.intp]
 

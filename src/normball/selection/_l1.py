@@ -38,9 +38,9 @@ class L1Model:
     coef: Floats
     intercept: Floats
 
-    def proba(self, X: Any) -> Floats:
-        """Return the probabilities, as scikit-learn's one-against-the-rest does."""
-        each = expit(np.asarray(X[:, self.columns], dtype=np.float64) @ self.coef.T + self.intercept)
+    def proba(self, X: Any, rows: Any = slice(None)) -> Floats:
+        """Return the probabilities for some rows, as scikit-learn's one-against-the-rest does."""
+        each = expit(np.asarray(X[:, self.columns][rows], dtype=np.float64) @ self.coef.T + self.intercept)
         if each.shape[1] == 1:
             return np.hstack([1.0 - each, each])
         total = each.sum(1, keepdims=True)

@@ -44,8 +44,8 @@ def _right(proba: Floats, y: Indices) -> float:
 def _l1(X: Any, y: Indices, classes: int, splits: Splits, seed: int) -> Rival:
     hits = np.zeros(len(STRENGTHS))
     for train, held_out in splits:
-        B = X[held_out]
-        hits += [_right(model.proba(B), y[held_out]) for model in l1_path(X, y, classes, train, STRENGTHS)]
+        models = l1_path(X, y, classes, train, STRENGTHS)
+        hits += [_right(model.proba(X, held_out), y[held_out]) for model in models]
     best = int(hits.argmax())  # of equals the first, with the fewest features
     model = l1_path(X, y, classes, np.arange(len(y)), STRENGTHS[: best + 1])[-1]
     return Rival(model.proba, len(model.columns))

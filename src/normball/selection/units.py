@@ -6,7 +6,7 @@ A unit gives the same bits wherever and whenever it runs: it draws from seeds of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ Unit = tuple[str | int, ...]
 OURS = "normball"
 INNER = 5  # folds of our own choices
 INNER_RIVALS = 3
+ROWS = 64  # of a test part that are prepared at a time
 _PERMUTED = 7919  # sets the seeds of the permutations apart from all others
 
 
@@ -138,15 +139,21 @@ def _fold(data: Data, options: Options, repeat: int, fold: int) -> dict[str, Any
     train, test = folds.outer(data.y, data.groups, options.folds, seed, data.classes)[fold]
     start = time.perf_counter()
     model, A = _fitted(data, options, train, data.y, seed)
-    B = _prepared(model, np.asarray(data.X)[test], fit=False)
     sae = model[-1]
-    methods = {OURS: (_proba(model, B, data.classes), int(sae.support_.sum()), time.perf_counter() - start)}
+
+    def tested(proba: Callable[[Any], Floats]) -> Floats:
+        """Ask for some rows at a time, so that the test part is never there as a whole beside the training part."""
+        parts = np.array_split(test, -(-len(test) // ROWS))
+        return np.vstack([proba(_prepared(model, np.asarray(data.X)[part], fit=False)) for part in parts])
+
+    mine = tested(lambda B: _proba(model, B, data.classes))
+    methods = {OURS: (mine, int(sae.support_.sum()), time.perf_counter() - start)}
     groups = None if data.groups is None else data.groups[train]
     splits = folds.inner(data.y[train], groups, INNER_RIVALS, seed)
     for name, rival in RIVALS.items():
         start = time.perf_counter()
         fitted = rival(A, data.y[train], len(data.classes), splits, seed)
-        methods[name] = (fitted.proba(B), fitted.n_features, time.perf_counter() - start)
+        methods[name] = (tested(fitted.proba), fitted.n_features, time.perf_counter() - start)
     return {
         "test": test.tolist(),
         "methods": {
