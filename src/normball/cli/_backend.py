@@ -13,10 +13,14 @@ __all__ = ["Backend", "Scheduler", "running_on"]
 BACKENDS = ("loky", "threading", "dask", "ray")
 
 Backend = Annotated[
-    str | None, typer.Option(help=f"Where tasks run: {', '.join(BACKENDS)}. By default processes here.")
+    str | None,
+    typer.Option(help=f"Where tasks run: {', '.join(BACKENDS)}. Processes here, if not given.", rich_help_panel="Cluster"),
 ]
 Scheduler = Annotated[
-    str | None, typer.Option(help="The address of the cluster, as tcp://host:8786 for dask. By default one is started.")
+    str | None,
+    typer.Option(
+        help="Address of the cluster, as tcp://host:8786 for dask. By default one is started.", rich_help_panel="Cluster"
+    ),
 ]
 
 

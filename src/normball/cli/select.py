@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from normball.cli._backend import Backend, Scheduler, running_on
 from normball.cli._bars import Bars
 from normball.cli._common import INTERRUPTED, drop_of, ended_well, errors, reading
 
@@ -55,6 +56,8 @@ def select(
     epochs: Annotated[int | None, Opt(help="Of training.", rich_help_panel=RUN)] = None,
     device: Annotated[str, Opt(help="cpu, cuda or auto.", rich_help_panel=RUN)] = "cpu",
     jobs: Annotated[int, Opt(help="Folds at a time; -1: one for each core.", rich_help_panel=RUN)] = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
     permutations: Annotated[int, Opt(help="Runs on shuffled labels: what chance gives.", rich_help_panel=RUN)] = 0,
     random_state: Annotated[int, Opt(help="The first seed.", rich_help_panel=RUN)] = 0,
     out: Annotated[Path, Opt(help="The folder for the results.", rich_help_panel=OUT)] = Path("results"),
@@ -101,7 +104,7 @@ def select(
                 for note in read.notes:
                     console.print(f"  {note}")
             out.mkdir(parents=True, exist_ok=True)
-            with on_disk(read, kept) as lean, Bars(console, quiet or json) as bars:
+            with running_on(backend, scheduler), on_disk(read, kept) as lean, Bars(console, quiet or json) as bars:
                 del read
                 found = study(
                     lean,

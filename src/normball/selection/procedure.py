@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import sklearn
 import torch
-from joblib import Parallel, delayed
 
 from normball._validate import unknown
 from normball._version import __version__
 from normball.estimators import _checks
 from normball.estimators._path import NORMS
+from normball.estimators.sweeps import sweep
 from normball.selection import assembly, folds
 from normball.selection.models import load_model, save_model
 from normball.selection.preparation import IMPUTATIONS, LOGS
@@ -151,22 +151,18 @@ def study(
     count = {"done": len(found), "total": len(units)}
     tell({"event": "start", "began": store.began, "units": units, "finished": list(found), **count})
 
-    threads = torch.get_num_threads()
     started = time.perf_counter()
-    try:
-        waiting = [delayed(run)(data, options, unit) for unit in units if unit not in found]
-        for unit, result, fitted in Parallel(n_jobs=jobs, return_as="generator_unordered")(waiting):
-            if fitted is not None:
-                model = fitted
-                model["impute"].feature_names_in_ = np.array(names, dtype=object)
-                if store.model is not None:
-                    save_model(model, store.model)
-            store.put(unit, result)
-            found[unit] = result
-            count["done"] = len(found)
-            tell({"event": "unit", "unit": unit, "seconds": result["seconds"], **count})
-    finally:
-        torch.set_num_threads(threads)
+    waiting = [(options, unit) for unit in units if unit not in found]
+    for _, (unit, result, fitted) in sweep(run, waiting, shared=(data,), n_jobs=jobs):
+        if fitted is not None:
+            model = fitted
+            model["impute"].feature_names_in_ = np.array(names, dtype=object)
+            if store.model is not None:
+                save_model(model, store.model)
+        store.put(unit, result)
+        found[unit] = result
+        count["done"] = len(found)
+        tell({"event": "unit", "unit": unit, "seconds": result["seconds"], **count})
 
     settings = {
         "table": str(table.name),

@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.pipeline import Pipeline
-from threadpoolctl import threadpool_limits
 
 from normball.estimators import SupervisedAutoencoder
 from normball.estimators.attribution import chosen_attributions
@@ -70,15 +68,8 @@ def units_of(seeds: int, n_folds: int, permutations: int) -> list[Unit]:
     return [*made, ("final",), *[("permutation", number) for number in range(permutations)]]
 
 
-def single_threaded() -> None:
-    """Let sums have a fixed order, and workers not fight for the cores."""
-    torch.set_num_threads(1)
-    threadpool_limits(1)
-
-
 def run(data: Data, options: Options, unit: Unit) -> tuple[Unit, dict[str, Any], Any]:
     """Compute one unit: what it found, as JSON can hold it, and for the final one the fitted pipeline."""
-    single_threaded()
     start = time.perf_counter()
     model = None
     match unit:
