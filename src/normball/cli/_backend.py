@@ -12,15 +12,14 @@ __all__ = ["Backend", "Scheduler", "running_on"]
 
 BACKENDS = ("loky", "threading", "dask", "ray")
 
+_PANEL = "Cluster"
 Backend = Annotated[
     str | None,
-    typer.Option(help=f"Where tasks run: {', '.join(BACKENDS)}. Processes here, if not given.", rich_help_panel="Cluster"),
+    typer.Option(help=f"Where tasks run: {', '.join(BACKENDS)}; if not given, processes here.", rich_help_panel=_PANEL),
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
-        help="Address of the cluster, as tcp://host:8786 for dask. By default one is started.", rich_help_panel="Cluster"
-    ),
+    typer.Option(help="Address of the cluster, as tcp://host:8786; if not given, one is started.", rich_help_panel=_PANEL),
 ]
 
 
