@@ -19,7 +19,7 @@ Backend = Annotated[
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(help="Address of the cluster, as tcp://host:8786; if not given, one is started.", rich_help_panel=_PANEL),
+    typer.Option(help="Address of the cluster, as tcp://host:8786; else one is started.", rich_help_panel=_PANEL),
 ]
 
 
