@@ -10,7 +10,7 @@ from normball.data.table import TableError
 
 __all__ = ["check_memory", "free_memory", "memory_of"]
 
-_PEAK = 2.5  # times the table: the numbers, once more where they are turned or thinned out, and a batch
+_PEAK = 3.5  # times the table: the numbers, once more where they are turned or thinned out, and batches
 
 
 def memory_of(limit: int | float | str | None) -> int | None:
