@@ -92,6 +92,13 @@ def test_caps_of_a_given_theta(Y, theta):
     assert ((k >= above) | (mu == 0)).all()
 
 
+def test_a_cap_at_a_place_that_was_looked_at():
+    looks = Looks(np.array([[245.0, 0.0], *[[0.0, 0.0]] * 11]))
+    _, mu, k = settle(looks, looks.table, theta=np.full(2, 244.0))
+    assert mu == pytest.approx([1.0, 0.0], rel=0, abs=245 * 2.0**-50)
+    assert k.tolist() == [1.0, 0.0]
+
+
 def test_problems_side_by_side():
     rng = np.random.default_rng(2)
     Y, Z = rng.normal(size=(30, 8)), 1e3 * rng.lognormal(size=(30, 8))

@@ -154,4 +154,4 @@ def settle(
         table = table.with_points(open_, t, *read(open_, t))
     mu = table.low(down)[0]
     left = table.between(down)[0]
-    return (lowest if seek else down), mu, np.where(mu > table.t[:, 0], table.k[np.arange(len(mu)), left], 0.0)
+    return (lowest if seek else down), mu, np.where(mu > 0, table.k[np.arange(len(mu)), left], 0.0)
