@@ -6,6 +6,7 @@ import torch
 from torch.autograd import gradcheck
 
 import normball
+from normball.balls import BALLS
 
 VECTORS = ("project_l1", "project_simplex", "project_l2", "project_linf", "prox_l1", "prox_l2", "prox_linf")
 GROUPS = (
@@ -98,3 +99,11 @@ def test_refusals():
         normball.project_l1(torch.ones(3, dtype=torch.int32), 1.0)
     with pytest.raises(ValueError, match="Y"):
         normball.project_l1(torch.ones(3, requires_grad=True), 1.0, out=torch.ones(3))
+
+
+def test_balls_tell_whether_they_contain_a_tensor():
+    for name, ball in BALLS.items():
+        Y = tensor(5, 4)
+        X = ball(0.7).project(Y)
+        assert ball(0.7).contains(X), name
+        assert not ball(0.7).contains(Y), name

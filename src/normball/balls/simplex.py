@@ -74,5 +74,6 @@ class SimplexBall(Ball):
         """Whether no entry is below ``-atol`` and the sum is the radius, to ``radius * rtol + atol``."""
         if rtol is None:
             rtol = 4.0 * backend_for(Y).eps(Y)
-        off = np.abs(np.asarray(self.norm(Y)) - self.radius)
-        return bool(np.all(off <= self.radius * rtol + atol) and np.all(np.asarray(Y) >= -atol))
+        values = Y if hasattr(Y, "dtype") else np.asarray(Y)
+        near = abs(self.norm(values) - self.radius) <= self.radius * rtol + atol
+        return bool((near if isinstance(near, bool) else near.all()) and (values >= -atol).all())
