@@ -39,8 +39,10 @@ chromium: ## a browser for the tests of the report, by apt-get if there is none
 	  } > /dev/null 2>&1 && command -v chromium > /dev/null; } || \
 	  echo "no Chromium, and none could be installed: the browser tests will be skipped"
 
-# What does not depend on the instruction set, or takes long and is run under the best one, is left out.
-ISA_TESTS := not total_order and not active_set and not semismooth_newton and not (large_sizes and not l1inf)
+# What does not depend on the instruction set, or takes long and is run under the best one, is left out. Half precision and
+# complex numbers become magnitudes in double precision before any kernel sees them.
+ISA_TESTS := not total_order and not active_set and not semismooth_newton and not (large_sizes and not l1inf) \
+  and not float16 and not complex
 
 isa: $(VENV)/.installed ## the contract suite under each other instruction set of this machine
 	@for isa in $$($(PY) -c "from normball import _core as c; \
@@ -59,7 +61,7 @@ sanitize: $(VENV)/.tools ## the C++ tests under the address and undefined-behavi
 	@$(CMAKE) -S . -B $(SANITIZED) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV))/bin/ninja \
 	  -DCMAKE_BUILD_TYPE=RelWithDebInfo -DNORMBALL_SANITIZE=ON --log-level=WARNING > /dev/null
 	@$(CMAKE) --build $(SANITIZED) --parallel $(JOBS) -- --quiet
-	@$(VENV)/bin/ctest --test-dir $(SANITIZED) --output-on-failure --no-tests=error
+	@$(VENV)/bin/ctest --test-dir $(SANITIZED) --parallel $(JOBS) --output-on-failure --no-tests=error
 
 examples: $(VENV)/.installed ## the examples in the README and the docs; public names; the picture of the tree
 	@echo "== documentation"
