@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import normball
-from normball import _core
+from normball.experiments.environment import cpu_model, cpus, instruction_set
 
 
 @dataclass(frozen=True)
@@ -33,34 +32,15 @@ class Machine:
 
 def this_machine() -> Machine:
     return Machine(
-        cpu=_cpu_model(),
-        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cpu=cpu_model(),
+        cpus=cpus(),
         last_cache=_last_cache(),
-        instruction_set=_core.instruction_set(),
+        instruction_set=instruction_set(),
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
         numpy=np.__version__,
         normball=normball.__version__,
     )
-
-
-def others_seconds() -> float:
-    """CPU seconds since the start of the machine that were not this process's: idle aside, the noise in a benchmark."""
-    try:
-        fields = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]
-    except OSError:
-        return 0.0
-    user, nice, system, _, _, irq, softirq, steal = map(int, fields[:8])
-    everybody = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-    return everybody - sum(os.times()[:4])
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _last_cache() -> int:

@@ -14,7 +14,8 @@ from types import ModuleType
 
 from benchmarks import cases, plot, solvers, table, targets
 from benchmarks.harness import Bench, Record
-from benchmarks.machine import others_seconds, this_machine
+from benchmarks.machine import this_machine
+from normball.experiments.environment import others_seconds
 
 QUIET = 0.1  # CPUs that others may use before the numbers are not worth quoting
 

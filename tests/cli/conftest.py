@@ -1,9 +1,9 @@
 import pytest
-import torch
-from threadpoolctl import threadpool_limits
 
 from normball.data import make_omics
 from normball.selection import rivals
+
+from ..one_thread import one_thread  # noqa: F401
 
 
 @pytest.fixture(scope="session")
@@ -23,12 +23,3 @@ def few_trees(monkeypatch):
 def no_page(monkeypatch):
     """The page takes longer than the rest of a small run; other tests look at it."""
     monkeypatch.setattr("normball.report.write_report", lambda study, folder: folder / "report.html")
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        yield
-    torch.set_num_threads(before)

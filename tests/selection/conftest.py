@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-import torch
-from threadpoolctl import threadpool_limits
 
 from normball.data import Table
 from normball.selection import rivals, units
+
+from ..one_thread import one_thread  # noqa: F401
 
 
 @pytest.fixture
@@ -45,13 +45,3 @@ def options():
         radius=None, n_features=2, norm="l1inf", folds=3, log="auto", impute="median", epochs=5, device="cpu",
         random_state=0,
     )  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """Small tables gain nothing from threads, and lose much where tests run side by side."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with threadpool_limits(1):
-        yield
-    torch.set_num_threads(before)

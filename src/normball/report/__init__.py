@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from normball.report.summary import summarise
+from normball.selection.files import write_bytes
 from normball.selection.results import Study
 
 __all__ = ["write_report"]
@@ -49,19 +50,9 @@ def write_report(study: Study, folder: str | os.PathLike[str]) -> Path:
                 path.unlink(missing_ok=True)  # left by an earlier run with other options
                 continue
             made = image(figure, kind)
-            _write(path, made)
+            write_bytes(path, made)
             if kind == "svg":
                 stills[name] = made
     path = Path(folder) / "report.html"
-    _write(path, page(study, summary, data, stills).encode("utf-8"))
+    write_bytes(path, page(study, summary, data, stills).encode("utf-8"))
     return path
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all: written beside, then renamed."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -13,18 +13,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["csv_text", "harmless", "on_disk", "plain", "write_text"]
+__all__ = ["csv_text", "harmless", "on_disk", "plain", "write_bytes", "write_text"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write under another name, then rename: whoever reads finds the old text or the new."""
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write under another name, then rename: whoever reads finds the old file or the new, and no half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with fresh.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-        file.write(text)
-    os.replace(fresh, path)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write text in the same way, as UTF-8."""
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def _number(text: str) -> bool:
