@@ -1,6 +1,7 @@
 // The passes over the matrix, as a table of functions: one table for each instruction set, one choice at load time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace normball {
@@ -10,9 +11,20 @@ namespace normball {
 //
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
 // except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
-// The arrays of lines.hpp, one entry for each line.
+// The arrays of lines.hpp, one entry for each line, and one more for lanes without a line.
 struct LineArrays {
-    const double *sum, *mean, *weight, *below, *above;
+    const double *sum, *top;
+    double *mean, *weight, *below, *above;
+    std::size_t count;  // and the number of that one more
+};
+
+// What is known of the groups that are read together, one entry for each lane: the number of its line, its cap, and what a
+// read has found at the threshold t.
+template <class T>
+struct LaneArrays {
+    std::size_t* line;
+    double *cap, *s, *last_t, *last_e, *weight, *open;
+    T *t, *k, *below, *above, *top;
 };
 
 template <class T>
@@ -49,18 +61,37 @@ struct Kernels {
     // sign turned; `share` is 1 / n.
     void (*two_lines)(const double* sums, const double* peaks, std::int64_t count, double theta, double share,
                       double* value, double* slope);
-    // Lists the lines of groups that are non-zero at theta which do not hold there, and those with weight 0 of groups that
+    // Lists the entries above a level, and returns how many.
+    std::int64_t (*list_above)(const double* x, std::int64_t count, double level, std::size_t* found);
+    // Sum with the rounding errors carried along: exact to the last bit or two for terms of one sign.
+    double (*careful_sum)(const double* x, std::int64_t count);
+    // x as T holds it, rounded down, for x >= 0.
+    void (*round_down)(const double* x, std::int64_t count, double* rounded);
+
+    // A guess for every line, at theta: the cap given for its group, if that is a number above 0, else a typical cap, or
+    // more where the lines k = n and k = 1 are higher.
+    void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double share, double typical,
+                          const double* given);
+    // Lists the lines of groups that are non-zero at theta which do not hold there, and those not yet read of groups that
     // are non-zero at `from`. Returns how many.
-    std::int64_t (*stale_lines)(const LineArrays& lines, std::int64_t count, double theta, double from,
-                                std::size_t* found);
+    std::int64_t (*stale_lines)(const LineArrays& lines, double theta, double from, std::size_t* found);
     // Sums of the means and the weights of the lines of groups that are non-zero at theta, and the number of these.
-    void (*line_totals)(const LineArrays& lines, std::int64_t count, double theta, double* mean, double* weight,
-                        double* active);
+    void (*line_totals)(const LineArrays& lines, double theta, double* mean, double* weight, double* active);
+
+    // Caps and tops of the lines of the lanes.
+    void (*load_lanes)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t count);
+    // Thresholds at the caps, rounded down where `exact`, but below the peaks; and nothing found yet.
+    void (*set_thresholds)(const LaneArrays<T>& lanes, std::int64_t count, bool exact);
     // From sums s and numbers k of the members above t, a better guess of the caps at theta and the weights 1 / k that go
     // with it. `open` is 0 where the step was at most the part `close` of the cap. last_t and last_e carry what one step
     // has learned to the next.
-    void (*rough_step)(std::int64_t count, const T* t, const double* s, const T* k, double theta, bool first,
-                       double close, double* cap, double* last_t, double* last_e, double* weight, double* open);
+    void (*rough_step)(const LaneArrays<T>& lanes, std::int64_t count, double theta, bool first, double close);
+    // Leaves the guesses of the units of lanes of which none is open, or of `all`, with their lines, and returns the number
+    // of the other units, which move up.
+    std::int64_t (*keep_guesses)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t* at,
+                                 std::int64_t unit, std::int64_t units, bool all);
+    // Leaves the lines of the members above t. Returns whether any says more than rounding about the cap at theta.
+    bool (*keep_lines)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t count);
 };
 
 inline constexpr std::int64_t lane_limit = 16;  // no register holds more elements

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "dispatch.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -51,22 +52,9 @@ inline double round_down(double x, Dtype dtype) {
     }
 }
 
-// Sum with the rounding errors carried along (Knuth's two-sum): exact to the last bit or two for terms of one sign. In
-// eight lanes, because each addition waits for the one before.
+// Sum with the rounding errors carried along: exact to the last bit or two for terms of one sign.
 inline double careful_sum(const double* x, std::size_t n) {
-    constexpr std::size_t lanes = 8;
-    double sum[lanes] = {}, error[lanes] = {};
-    const auto add = [&](double term, std::size_t lane) {
-        const double total = sum[lane] + term, back = total - sum[lane];
-        error[lane] += (sum[lane] - (total - back)) + (term - back);
-        sum[lane] = total;
-    };
-    std::size_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        for (std::size_t lane = 0; lane < lanes; ++lane) add(x[i + lane], lane);
-    for (; i < n; ++i) add(x[i], 0);
-    for (std::size_t lane = 1; lane < lanes; ++lane) add(sum[lane], 0), error[0] += error[lane];
-    return sum[0] + error[0];
+    return kernels<double>().careful_sum(x, static_cast<std::int64_t>(n));
 }
 inline double careful_sum(const std::vector<double>& x) { return careful_sum(x.data(), x.size()); }
 

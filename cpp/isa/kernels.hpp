@@ -384,8 +384,27 @@ void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream, bool 
 
 template <class T>
 Kernels<T> table() {
-    return {Lanes<T>::width, row_stats<T>, rows_above<T>, rows_gap<T>, row_clip<T>, strip_stats<T>, strip_above<T>,
-            strip_gap<T>, strip_clip<T>, two_lines, stale_lines, line_totals, rough_step<T>};
+    return {.lanes = Lanes<T>::width,
+            .row_stats = row_stats<T>,
+            .rows_above = rows_above<T>,
+            .rows_gap = rows_gap<T>,
+            .row_clip = row_clip<T>,
+            .strip_stats = strip_stats<T>,
+            .strip_above = strip_above<T>,
+            .strip_gap = strip_gap<T>,
+            .strip_clip = strip_clip<T>,
+            .two_lines = two_lines,
+            .list_above = list_above,
+            .careful_sum = careful_sum,
+            .round_down = round_down<T>,
+            .first_guesses = first_guesses,
+            .stale_lines = stale_lines,
+            .line_totals = line_totals,
+            .load_lanes = load_lanes<T>,
+            .set_thresholds = set_thresholds<T>,
+            .rough_step = rough_step<T>,
+            .keep_guesses = keep_guesses<T>,
+            .keep_lines = keep_lines<T>};
 }
 
 }  // namespace normball::NORMBALL_ISA

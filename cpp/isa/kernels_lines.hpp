@@ -11,6 +11,9 @@ namespace normball::NORMBALL_ISA {
 
 using Index = std::int64_t;
 
+// Tells the compiler that no entry that a loop writes is read for another: it may take many at once.
+#define NORMBALL_LANES _Pragma("GCC ivdep")
+
 // Entries past the end read as 0.
 inline Lanes<double>::Reg load_some(const double* p, Index left) {
     return left >= Lanes<double>::width ? Lanes<double>::load(p) : Lanes<double>::load_first(p, left);
@@ -38,25 +41,84 @@ inline void two_lines(const double* sums, const double* peaks, Index count, doub
     *value = total(values), *slope = total(slopes);
 }
 
-inline Index stale_lines(const LineArrays& lines, Index count, double theta, double from, std::size_t* found) {
+inline Index list_bits(unsigned bits, Index from, std::size_t* found) {
+    Index number = 0;
+    for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<std::size_t>(from + __builtin_ctz(bits));
+    return number;
+}
+
+inline Index list_above(const double* x, Index count, double level, std::size_t* found) {
+    using D = Lanes<double>;
+    const auto least = D::all(level);
+    Index number = 0, i = 0;
+    for (; i + D::width <= count; i += D::width)
+        number += list_bits(D::bits(D::above(D::load(x + i), least)), i, found + number);
+    for (; i < count; ++i)
+        if (x[i] > level) found[number++] = static_cast<std::size_t>(i);
+    return number;
+}
+
+// Knuth's two-sum, in several lanes, because each addition waits for the one before.
+inline double careful_sum(const double* x, Index count) {
+    using D = Lanes<double>;
+    D::Reg sum[2] = {D::all(0.0), D::all(0.0)}, error[2] = {D::all(0.0), D::all(0.0)};
+    const auto add = [&](int u, D::Reg term) __attribute__((always_inline)) {
+        const auto all = sum[u] + term, back = all - sum[u];
+        error[u] = error[u] + ((sum[u] - (all - back)) + (term - back));
+        sum[u] = all;
+    };
+    Index i = 0;
+    for (; i + 2 * D::width <= count; i += 2 * D::width) add(0, D::load(x + i)), add(1, D::load(x + i + D::width));
+    if (i + D::width <= count) add(0, D::load(x + i)), i += D::width;
+    if (i < count) add(1, D::load_first(x + i, count - i));
+    double terms[2 * D::width], all = 0.0, rest = total(error[0] + error[1]);
+    D::store(terms, sum[0]), D::store(terms + D::width, sum[1]);
+    for (const double term : terms) {
+        const double next = all + term, back = next - all;
+        rest += (all - (next - back)) + (term - back);
+        all = next;
+    }
+    return all + rest;
+}
+
+inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double share,
+                          double typical, const double* given) {
+    const double *sum = lines.sum, *top = lines.top;
+    double *mean = lines.mean, *weight = lines.weight;
+    const auto count = static_cast<Index>(lines.count);
+    NORMBALL_LANES
+    for (Index i = 0; i < count; ++i) {
+        const double whole = (sum[i] - theta) * share, peak = top[i] - theta, most = whole > peak ? whole : peak;
+        weight[i] = share, mean[i] = (most > typical ? most : typical) + theta * share;
+    }
+    NORMBALL_LANES
+    for (Index i = 0; given != nullptr && i < count; ++i) {
+        const double cap = given[group[i]];
+        mean[i] = cap > 0.0 && cap <= __DBL_MAX__ ? cap + theta * share : mean[i];
+    }
+}
+
+inline Index stale_lines(const LineArrays& lines, double theta, double from, std::size_t* found) {
     using D = Lanes<double>;
     const auto at = D::all(theta), reach = D::all(from), zero = D::all(0.0);
+    const auto count = static_cast<Index>(lines.count);
     Index number = 0;
     for (Index i = 0; i < count; i += D::width) {
         const auto load = [&](const double* p) { return load_some(p + i, count - i); };
-        const auto sum = load(lines.sum), weight = load(lines.weight);
-        const auto cap = D::max(load(lines.mean) - at * weight, zero);
+        const auto sum = load(lines.sum), below = load(lines.below);
+        const auto cap = D::max(load(lines.mean) - at * load(lines.weight), zero);
         const unsigned active = D::bits(D::above(sum, at)), wanted = D::bits(D::above(sum, reach));
-        const unsigned left = D::bits(D::above(load(lines.below), cap)), inside = D::bits(D::above(load(lines.above), cap));
-        unsigned bits = (active & (left | ~inside)) | (wanted & ~D::bits(D::above(weight, zero)));
-        for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<std::size_t>(i + __builtin_ctz(bits));
+        const unsigned left = D::bits(D::above(below, cap)), inside = D::bits(D::above(load(lines.above), cap));
+        const unsigned unread = D::bits(D::above(zero, below));
+        number += list_bits((active & (left | ~inside)) | (wanted & unread), i, found + number);
     }
     return number;
 }
 
-inline void line_totals(const LineArrays& lines, Index count, double theta, double* mean, double* weight, double* active) {
+inline void line_totals(const LineArrays& lines, double theta, double* mean, double* weight, double* active) {
     using D = Lanes<double>;
     const auto at = D::all(theta), one = D::all(1.0);
+    const auto count = static_cast<Index>(lines.count);
     auto means = D::all(0.0), weights = D::all(0.0), number = D::all(0.0);
     for (Index i = 0; i < count; i += D::width) {
         const auto m = D::above(load_some(lines.sum + i, count - i), at);
@@ -65,6 +127,54 @@ inline void line_totals(const LineArrays& lines, Index count, double theta, doub
         number = D::add_where(m, number, one);
     }
     *mean = total(means), *weight = total(weights), *active = total(number);
+}
+
+// The largest T that is not above x >= 0.
+template <class T>
+T floor_of(double x) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+        return x;
+    } else {
+        const double most = static_cast<double>(__FLT_MAX__), y = x < most ? x : most;
+        const float near = static_cast<float>(y);
+        return __builtin_bit_cast(float, __builtin_bit_cast(std::int32_t, near) - (static_cast<double>(near) > y ? 1 : 0));
+    }
+}
+
+template <class T>
+void round_down(const double* x, Index count, double* rounded) {
+    NORMBALL_LANES
+    for (Index i = 0; i < count; ++i) rounded[i] = static_cast<double>(floor_of<T>(x[i]));
+}
+
+template <class T>
+void load_lanes(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index count) {
+    const double *mean = lines.mean, *weight = lines.weight, *tops = lines.top;
+    const std::size_t* line = lanes.line;
+    double* cap = lanes.cap;
+    T* top = lanes.top;
+    NORMBALL_LANES
+    for (Index j = 0; j < count; ++j) {
+        const double at = mean[line[j]] - theta * weight[line[j]];
+        cap[j] = at > 0.0 ? at : 0.0, top[j] = static_cast<T>(tops[line[j]]);
+    }
+}
+
+template <class T>
+void set_thresholds(const LaneArrays<T>& lanes, Index count, bool exact) {
+    const double* cap = lanes.cap;
+    const T* top = lanes.top;
+    T* t = lanes.t;
+    NORMBALL_LANES
+    for (Index j = 0; j < count; ++j) t[j] = exact ? floor_of<T>(cap[j]) : static_cast<T>(cap[j]);
+    NORMBALL_LANES
+    for (Index j = 0; j < count; ++j) {
+        t[j] = t[j] < top[j] ? t[j] : top[j];
+        lanes.s[j] = 0.0, lanes.k[j] = T(0);
+    }
+    if (!exact) return;
+    NORMBALL_LANES
+    for (Index j = 0; j < count; ++j) lanes.below[j] = T(0), lanes.above[j] = static_cast<T>(__builtin_inf());
 }
 
 inline double clamped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
@@ -79,11 +189,14 @@ inline double extrapolated(double t, double f, double e, double goal, double ben
 }
 
 template <class T>
-void rough_step(Index count, const T* __restrict t, const double* __restrict s, const T* __restrict k, double theta,
-                bool first, double close, double* __restrict cap, double* __restrict last_t, double* __restrict last_e,
-                double* __restrict weight, double* __restrict open) {
+void rough_step(const LaneArrays<T>& lanes, Index count, double theta, bool first, double close) {
+    const T *t = lanes.t, *k = lanes.k;
+    const double* s = lanes.s;
+    double *cap = lanes.cap, *last_t = lanes.last_t, *last_e = lanes.last_e;
+    double *weight = lanes.weight, *open = lanes.open;
+    NORMBALL_LANES
     for (Index j = 0; j < count; ++j) {
-        const double number = static_cast<double>(k[j]), at = static_cast<double>(t[j]);
+        const double above = static_cast<double>(k[j]), number = above > 0.0 ? above : 1.0, at = static_cast<double>(t[j]);
         const double share = 1.0 / number, e = s[j] * share - at, f = e * number;
         const double run = at - last_t[j], bent = clamped((e - last_e[j]) / (run == 0.0 ? 1.0 : run), -1.0, 1.0);
         const double bend = first | (run == 0.0) ? (f > theta ? -0.5 : 0.0) : bent;
@@ -92,8 +205,61 @@ void rough_step(Index count, const T* __restrict t, const double* __restrict s, 
         const double next = apt ? guess : newton > 0.0 ? newton : 0.0;
         const double step = next > at ? next - at : at - next;
         last_t[j] = at, last_e[j] = e, cap[j] = next, weight[j] = share;
-        open[j] = apt & (step <= close * next) ? 0.0 : 1.0;
+        open[j] = (apt & (step <= close * next)) | (above == 0.0) ? 0.0 : 1.0;
     }
+}
+
+// A line through a cap that is a guess holds nowhere.
+template <class T>
+Index keep_guesses(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index* at, Index unit, Index units,
+                   bool all) {
+    Index kept = 0;
+    for (Index p = 0; p < units; ++p) {
+        const Index from = p * unit, to = kept * unit;
+        double open = 0.0;
+        for (Index j = 0; j < unit; ++j) open += lanes.open[from + j];
+        if (open > 0.0 && !all) {
+            at[kept++] = at[p];
+            if (from == to) continue;
+            for (Index j = 0; j < unit; ++j) lanes.line[to + j] = lanes.line[from + j], lanes.top[to + j] = lanes.top[from + j];
+            double* const arrays[] = {lanes.cap, lanes.last_t, lanes.last_e};
+            for (double* array : arrays)
+                for (Index j = 0; j < unit; ++j) array[to + j] = array[from + j];
+            continue;
+        }
+        for (Index j = from; j < from + unit; ++j) {
+            const std::size_t i = lanes.line[j];
+            if (i == lines.count) continue;
+            lines.weight[i] = lanes.weight[j], lines.mean[i] = lanes.cap[j] + theta * lanes.weight[j];
+            lines.below[i] = 0.0, lines.above[i] = -1.0;
+        }
+    }
+    return kept;
+}
+
+// Above the second largest member there is only the peak, and no line beyond its own.
+template <class T>
+bool keep_lines(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index count) {
+    double *mean = lanes.last_t, *weight = lanes.weight, *next = lanes.last_e;
+    const double* s = lanes.s;
+    const T* k = lanes.k;
+    NORMBALL_LANES
+    for (Index j = 0; j < count; ++j) {
+        weight[j] = 1.0 / static_cast<double>(k[j]), mean[j] = s[j] * weight[j];
+        const double cap = mean[j] - theta * weight[j];
+        next[j] = cap > 0.0 ? cap : 0.0;
+    }
+    bool news = false;
+    for (Index j = 0; j < count; ++j) {
+        const std::size_t i = lanes.line[j];
+        if (i == lines.count) continue;
+        const double before = lines.mean[i] - theta * lines.weight[i], moved = next[j] - (before > 0.0 ? before : 0.0);
+        news |= lines.below[i] < 0.0 || __builtin_fabs(moved) > 8.0 * __DBL_EPSILON__ * mean[j];
+        lines.weight[i] = weight[j], lines.mean[i] = mean[j];
+        lines.below[i] = static_cast<double>(lanes.below[j]);
+        lines.above[i] = lanes.above[j] > lanes.top[j] ? __builtin_inf() : static_cast<double>(lanes.above[j]);
+    }
+    return news;
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -11,40 +11,54 @@
 
 namespace normball {
 
+// Caps, not scaled any more, as the array's dtype holds them, and never rounded up.
+inline void round_caps(const std::vector<double>& caps, double scale, Dtype dtype, std::vector<double>& rounded) {
+    for (std::size_t i = 0; scale != 1.0 && i < caps.size(); ++i) {
+        // Dividing by a power of two is exact unless the result is subnormal.
+        const double x = caps[i] / scale;
+        rounded[i] = x * scale > caps[i] ? just_below(x) : x;
+    }
+    if (scale == 1.0) rounded = caps;
+    if (dtype == Dtype::f32 || dtype == Dtype::c64)
+        kernels<float>().round_down(rounded.data(), std::ssize(rounded), rounded.data());
+    else if (dtype == Dtype::f16)
+        for (double& cap : rounded) cap = round_down(cap, dtype);
+}
+
 // (s - theta) / k cancels when the radius is small next to the sums, so the caps may miss the radius by more than their
 // own rounding. The excess is shared out as a change of theta would share it; what rounding leaves of it is scaled away.
 inline void finish(double radius, double scale, Dtype dtype, Solution& solution) {
-    auto& mu = solution.mu;
-    const auto& k = solution.clipped;
+    // A cap may have cancelled to nothing and still have its share of the excess.
+    std::vector<std::size_t> active(solution.mu.size());
+    std::size_t count = 0;
+    for (std::size_t g = 0; g < active.size(); ++g)
+        active[count] = g, count += (solution.mu[g] > 0.0) | (solution.clipped[g] > 0);
+    active.resize(count);
+    std::vector<double> caps(active.size()), weights(active.size()), rounded(active.size());
+    for (std::size_t i = 0; i < active.size(); ++i) {
+        const std::int64_t k = solution.clipped[active[i]];
+        caps[i] = solution.mu[active[i]], weights[i] = k > 0 ? 1.0 / static_cast<double>(k) : 0.0;
+    }
     const double target = radius * scale;
     for (int pass = 0; pass < 2; ++pass) {
-        const double excess = careful_sum(mu) - target;
+        const double excess = careful_sum(caps) - target;
         if (std::fabs(excess) <= 0x1p-51 * target) break;
-        double slope = 0.0;
-        for (const std::int64_t count : k) slope += count > 0 ? 1.0 / static_cast<double>(count) : 0.0;
-        const double step = excess / slope;
+        const double step = excess / careful_sum(weights);
         solution.theta += step;
-        for (std::size_t g = 0; g < mu.size(); ++g)
-            if (k[g] > 0) mu[g] = std::max(mu[g] - step / static_cast<double>(k[g]), 0.0);
+        for (std::size_t i = 0; i < caps.size(); ++i) caps[i] = std::max(caps[i] - step * weights[i], 0.0);
     }
-    if (const double sum = careful_sum(mu); sum > target)
-        for (double& cap : mu) cap *= target / sum;
+    if (const double sum = careful_sum(caps); sum > target)
+        for (double& cap : caps) cap *= target / sum;
     solution.theta = std::max(solution.theta, 0.0) / scale;
-    // Dividing by a power of two is exact unless the result is subnormal; then it must not round up.
-    const auto unscaled = [scale](double cap) {
-        const double x = cap / scale;
-        return x * scale > cap ? just_below(x) : x;
-    };
-    std::vector<double> rounded(mu.size());
     for (double shrink = 0x1p-53;; shrink *= 2.0) {
-        for (std::size_t g = 0; g < mu.size(); ++g)
-            rounded[g] = round_down(scale == 1.0 ? mu[g] : unscaled(mu[g]), dtype);
+        round_caps(caps, scale, dtype, rounded);
         if (!(careful_sum(rounded) > radius)) break;
-        for (double& cap : mu) cap *= 1.0 - shrink;
+        for (double& cap : caps) cap *= 1.0 - shrink;
     }
-    mu = std::move(rounded);
-    for (std::size_t g = 0; g < mu.size(); ++g)
-        if (mu[g] == 0.0) solution.clipped[g] = 0;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+        solution.mu[active[i]] = rounded[i];
+        if (rounded[i] == 0.0) solution.clipped[active[i]] = 0;
+    }
 }
 
 }  // namespace normball

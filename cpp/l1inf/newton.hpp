@@ -38,13 +38,8 @@ inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800, larges
 // Whether there is anything to solve, from the sums and peaks of all the groups.
 inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius,
                         double largest = largest_peak) {
-    double top = 0.0;
-    bool finite = true;
-    for (std::size_t g = 0; g < sums.size(); ++g) {
-        finite &= std::isfinite(sums[g]);
-        top = std::max(top, peaks[g]);
-    }
-    if (!finite || top > largest || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
+    const double top = *std::max_element(peaks.begin(), peaks.end());
+    if (!std::isfinite(careful_sum(sums)) || top > largest || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
@@ -156,6 +151,7 @@ public:
         Lines<T> lines(sums, peaks, floor);
         const bool few = 4 * std::ssize(lines.group) <= reader_.groups();
         const Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        lines.guess(aim);
         double reads = static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members());
         const auto search = [&](const auto& reader) {
             Search found(reader, lines, radius_, team_);
@@ -179,6 +175,7 @@ public:
 
 private:
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
+
 
     // Where to begin: at theta of the last call if it can be true; else at an estimate, where many groups are left; else
     // at the bound.
@@ -256,7 +253,7 @@ private:
             if (lines.sum[i] <= solution.theta) continue;
             const auto g = static_cast<std::size_t>(lines.group[i]);
             solution.mu[g] = lines.cap(i, solution.theta);
-            solution.clipped[g] = std::llround(1.0 / lines.weight[i]);
+            solution.clipped[g] = static_cast<std::int64_t>(1.0 / lines.weight[i] + 0.5);
         }
     }
 

@@ -32,68 +32,38 @@ private:
     double last_t_ = 0.0, last_e_ = 0.0;
 };
 
-// Groups that are read together, and the arrays that the kernels take. The reader reads whole units, a row or a register
-// of neighbours: `at` tells it which, and each has so many lanes.
+// Groups that are read together. The reader reads whole units, a row or a register of neighbours: `at` tells it which,
+// and each has so many lanes.
 template <class T>
-struct Batch {
-    static constexpr std::size_t idle = SIZE_MAX;  // a lane that is read with its neighbours and not wanted
-
+struct Batch : LaneArrays<T> {
     std::int64_t unit, units = 0;
+    std::size_t idle;  // the line of a lane that is read with its neighbours and not wanted
     std::vector<std::int64_t> at;
-    std::vector<std::size_t> line;
-    double *cap, *s, *last_t, *last_e, *weight, *open;
-    T *t, *k, *below, *above, *top;
 
-    Batch(std::int64_t lanes_of_unit, std::int64_t most_units)
-        : unit(lanes_of_unit),
-          at(static_cast<std::size_t>(most_units)),
-          line(static_cast<std::size_t>(unit * most_units)),
-          doubles_(6 * line.size()),
-          elements_(5 * line.size()) {
+    Batch(const Lines<T>& lines, std::int64_t lanes_of_unit, std::int64_t most_units)
+        : unit(lanes_of_unit), idle(lines.size()), at(static_cast<std::size_t>(most_units)) {
+        const auto most = static_cast<std::size_t>(unit * most_units);
+        lines_.resize(most), doubles_.resize(6 * most), elements_.resize(5 * most);
+        this->line = lines_.data();
         std::size_t i = 0, j = 0;
-        for (double** array : {&cap, &s, &last_t, &last_e, &weight, &open}) *array = &doubles_[line.size() * i++];
-        for (T** array : {&t, &k, &below, &above, &top}) *array = &elements_[line.size() * j++];
+        for (double** array : {&this->cap, &this->s, &this->last_t, &this->last_e, &this->weight, &this->open})
+            *array = &doubles_[most * i++];
+        for (T** array : {&this->t, &this->k, &this->below, &this->above, &this->top}) *array = &elements_[most * j++];
     }
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
 
-    std::size_t lanes() const { return static_cast<std::size_t>(unit * units); }
+    std::int64_t lanes() const { return unit * units; }
     // Adds a unit of idle lanes and returns the number of its first.
-    std::size_t add_unit(std::int64_t place) {
-        const std::size_t first = lanes();
-        std::fill_n(line.begin() + static_cast<std::ptrdiff_t>(first), unit, idle);
+    std::int64_t add_unit(std::int64_t place) {
+        const std::int64_t first = lanes();
+        std::fill_n(this->line + first, unit, idle);
         at[static_cast<std::size_t>(units++)] = place;
         return first;
     }
 
-    template <class Round>
-    void set_thresholds(Round rounded) {
-        const std::size_t n = lanes();
-        for (std::size_t j = 0; j < n; ++j) {
-            const T near = rounded(cap[j]);
-            t[j] = near < top[j] ? near : top[j];
-        }
-        std::fill_n(s, n, 0.0), std::fill_n(k, n, T(0));
-    }
-
-    // Keeps the units that have a lane that is not idle.
-    void drop_idle_units() {
-        std::int64_t kept = 0;
-        for (std::int64_t p = 0; p < units; ++p) {
-            const auto from = static_cast<std::size_t>(p * unit), to = static_cast<std::size_t>(kept * unit);
-            bool wanted = false;
-            for (std::size_t j = 0; j < static_cast<std::size_t>(unit); ++j) wanted |= line[from + j] != idle;
-            if (!wanted) continue;
-            at[static_cast<std::size_t>(kept++)] = at[static_cast<std::size_t>(p)];
-            for (std::size_t j = 0; from != to && j < static_cast<std::size_t>(unit); ++j) {
-                line[to + j] = line[from + j], cap[to + j] = cap[from + j], top[to + j] = top[from + j];
-                last_t[to + j] = last_t[from + j], last_e[to + j] = last_e[from + j];
-            }
-        }
-        units = kept;
-    }
-
 private:
+    std::vector<std::size_t> lines_;
     std::vector<double> doubles_;
     std::vector<T> elements_;
 };
@@ -104,21 +74,13 @@ template <class T, class Above>
 void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above) {
     constexpr int turns = 6;       // before theta is looked at again
     constexpr double close = 0.2;  // a step, as a part of the cap, after which the next lands well within a hundredth
-    for (int turn = 0; turn < turns; ++turn) {
-        batch.set_thresholds([](double x) { return static_cast<T>(x); });
+    const Kernels<T>& kernel = kernels<T>();
+    for (int turn = 0; turn < turns && batch.units > 0; ++turn) {
+        kernel.set_thresholds(batch, batch.lanes(), false);
         above(batch);
-        kernels<T>().rough_step(static_cast<std::int64_t>(batch.lanes()), batch.t, batch.s, batch.k,
-                                theta, turn == 0, close, batch.cap, batch.last_t,
-                                batch.last_e, batch.weight, batch.open);
-        bool open = false;
-        for (std::size_t j = 0; j < batch.lanes(); ++j) {
-            if (batch.line[j] == Batch<T>::idle) continue;
-            lines.guess(batch.line[j], batch.cap[j], theta, batch.weight[j]);
-            if (batch.open[j] == 0.0) batch.line[j] = Batch<T>::idle;
-            open |= batch.open[j] != 0.0;
-        }
-        if (!open) return;
-        batch.drop_idle_units();
+        kernel.rough_step(batch, batch.lanes(), theta, turn == 0, close);
+        batch.units = kernel.keep_guesses(lines.arrays(), theta, batch, batch.at.data(), batch.unit, batch.units,
+                                          turn == turns - 1);
     }
 }
 
@@ -126,29 +88,12 @@ void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above)
 // these names evaluate the batch.
 template <class T, class Above, class Gap>
 bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Above above, Gap gap) {
-    constexpr T infinity = std::numeric_limits<T>::infinity();
-    for (std::size_t j = 0; j < batch.lanes(); ++j) {
-        const std::size_t i = batch.line[j];
-        const bool idle = i == Batch<T>::idle;
-        batch.cap[j] = idle ? infinity : lines.start(i, aim);
-        batch.top[j] = idle ? infinity : lines.top[i];
-    }
+    const Kernels<T>& kernel = kernels<T>();
+    kernel.load_lanes(lines.arrays(), aim.theta, batch, batch.lanes());
     if (aim.rough) return settle_roughly(lines, batch, aim.theta, above), true;
-
-    batch.set_thresholds([](double x) { return round_down<T>(x); });
-    std::fill_n(batch.below, batch.lanes(), T(0));
-    std::fill_n(batch.above, batch.lanes(), infinity);
+    kernel.set_thresholds(batch, batch.lanes(), true);
     gap(batch);
-    bool news = false;
-    for (std::size_t j = 0; j < batch.lanes(); ++j) {
-        const std::size_t i = batch.line[j];
-        if (i == Batch<T>::idle) continue;
-        const bool unread = !lines.read(i);
-        const double before = lines.cap(i, aim.theta);
-        lines.set(i, batch.s[j], batch.k[j], batch.below[j], batch.above[j]);
-        news |= unread || lines.moves(i, before, aim.theta);
-    }
-    return news;
+    return kernel.keep_lines(lines.arrays(), aim.theta, batch, batch.lanes());
 }
 
 }  // namespace normball

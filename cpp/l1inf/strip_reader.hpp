@@ -83,16 +83,16 @@ public:
         const std::int64_t lanes = kernel.lanes;
         // The last register begins early, so as not to read past the end of the strip.
         const std::int64_t last = std::max<std::int64_t>(strip.width - lanes, 0);
-        Batch<T> batch(lanes, std::min((strip.width + lanes - 1) / lanes, std::ssize(stale)));
+        Batch<T> batch(lines, lanes, std::min((strip.width + lanes - 1) / lanes, std::ssize(stale)));
         std::int64_t begin = -1;
-        std::size_t first = 0;
+        std::int64_t first = 0;
         for (const std::size_t i : stale) {
             const std::int64_t column = lines.place(i) - strip.group;
             if (begin < 0 || column >= begin + lanes) {
                 begin = std::min(column / lanes * lanes, last);
                 first = batch.add_unit(begin);
             }
-            batch.line[first + static_cast<std::size_t>(column - begin)] = i;
+            batch.line[first + column - begin] = i;
         }
         return settle(
             lines, batch, aim,
