@@ -34,7 +34,7 @@ public:
         const auto bytes = static_cast<std::int64_t>(sizeof(T));
         wide_ = stream_bytes / bytes;
         const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
-        width_ = narrow >= 4 * lane_limit ? std::min(narrow, wide_) : wide_;
+        width_ = narrow * bytes >= worth_keeping_bytes ? std::min(narrow, wide_) : wide_;
     }
 
     std::int64_t groups() const { return view_.groups(); }
@@ -134,6 +134,7 @@ public:
 private:
     static constexpr std::int64_t stream_bytes = std::int64_t(1) << 13;  // of a row: two pages, long enough to stream
     static constexpr std::int64_t kept_bytes = std::int64_t(1) << 19;  // of a strip: half a usual second cache
+    static constexpr std::int64_t worth_keeping_bytes = std::int64_t(1) << 12;  // of a row: shorter ones come slowly
     static constexpr std::int64_t fewest_rows = 1024, most_ranges = 8;
 
     struct Strip {
