@@ -68,10 +68,10 @@ struct Kernels {
     // x as T holds it, rounded down, for x >= 0.
     void (*round_down)(const double* x, std::int64_t count, double* rounded);
 
-    // A guess for every line, at theta: the cap given for its group, if that is a number above 0, else a typical cap, or
-    // more where the lines k = n and k = 1 are higher.
+    // A guess for every line, at theta: the cap given for its group, if that is a number above 0; else typical + slope times
+    // the better of its lines k = n and k = 1, and that at least.
     void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double share, double typical,
-                          const double* given);
+                          double slope, const double* given);
     // Lists the lines of groups that are non-zero at theta which do not hold there, and those not yet read of groups that
     // are non-zero at `from`. Returns how many.
     std::int64_t (*stale_lines)(const LineArrays& lines, double theta, double from, std::size_t* found);

@@ -81,15 +81,16 @@ inline double careful_sum(const double* x, Index count) {
     return all + rest;
 }
 
-inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double share,
-                          double typical, const double* given) {
+inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double share, double typical,
+                          double slope, const double* given) {
     const double *sum = lines.sum, *top = lines.top;
     double *mean = lines.mean, *weight = lines.weight;
     const auto count = static_cast<Index>(lines.count);
     NORMBALL_LANES
     for (Index i = 0; i < count; ++i) {
         const double whole = (sum[i] - theta) * share, peak = top[i] - theta, most = whole > peak ? whole : peak;
-        weight[i] = share, mean[i] = (most > typical ? most : typical) + theta * share;
+        const double guess = typical + slope * most;
+        weight[i] = share, mean[i] = (most > guess ? most : guess) + theta * share;
     }
     NORMBALL_LANES
     for (Index i = 0; given != nullptr && i < count; ++i) {

@@ -21,7 +21,8 @@ struct Aim {
     double spread = 0.0;           // how far theta may still move
     bool rough = false;            // theta and the caps to start from are mere guesses
     double share = 0.0;            // one over the number of members
-    double cap = 0.0;              // a typical cap, to start from; 0 when nobody knows
+    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give. 0 when nobody knows.
+    double cap = 0.0, slope = 0.0;
     const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
 };
 
@@ -56,7 +57,7 @@ struct Lines {
 
     // Where to start looking for the caps.
     void guess(const Aim& aim) {
-        kernels<T>().first_guesses(arrays(), group.data(), aim.theta, aim.share, aim.cap, aim.caps);
+        kernels<T>().first_guesses(arrays(), group.data(), aim.theta, aim.share, aim.cap, aim.slope, aim.caps);
     }
 
     // The lines that must be read: those that do not hold at theta, and those not yet read of the groups that are non-zero

@@ -92,7 +92,8 @@ public:
                 return theta;
             }
             exact = !aim.rough;
-            aim.rough = aim.rough && --rough_rounds > 0 && std::fabs(next - theta) > near * next;
+            const bool far = std::fabs(next - theta) > near * next || std::fabs(height - radius_) > 2.0 * near * radius_;
+            aim.rough = aim.rough && far && --rough_rounds > 0;
             aim.theta = next;
         }
     }
@@ -192,9 +193,10 @@ private:
         return aim;
     }
 
-    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. Where the
-    // two lines of the sample are not a fair share of those of all the groups, neither will be the caps, and the share is
-    // corrected by as much. The standard error of theta is that of the mean cap over the mean slope.
+    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The lines
+    // k = n and k = 1 are known of all the groups, and caps go with them: what those of the sample exceed their share by, times
+    // the slope of caps over lines in the sample, corrects its share of the radius. The standard error of theta is that of the
+    // mean cap, as far as the lines do not explain it, over the mean slope of the caps.
     void sample(const std::vector<double>& sums, const std::vector<double>& peaks, Aim& aim) const {
         const std::int64_t m = reader_.groups(), step = Reader::cluster;
         const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
@@ -206,44 +208,41 @@ private:
         const Scratch<T> copy(reader_.room_for(count));
         const View view = reader_.gather(which, copy.get());
         const typename Reader::Gathered gathered(view);
-        std::vector<double> some_sums, some_peaks;
-        for (const std::int64_t g : which)
-            some_sums.push_back(sums[static_cast<std::size_t>(g)]), some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
 
         const double share = static_cast<double>(count) / static_cast<double>(m);
         Team alone(1);
         Solution found;
         double goal = share * radius_;
-        for (bool corrected = false;; corrected = true) {
+        for (int corrections = 0;; ++corrections) {
             const Solution before = std::move(found);
             Newton<typename Reader::Gathered> newton(gathered, goal, alone);
-            const Outcome outcome = newton.solve(corrected ? &before : nullptr, false, found);
+            const Outcome outcome = newton.solve(corrections > 0 ? &before : nullptr, false, found);
             if (outcome != Outcome::projected) return;
-            if (corrected) break;
             const double theta = std::max(found.theta, aim.theta);
-            const auto lines_at = [&](const std::vector<double>& s, const std::vector<double>& p) {
-                double value = 0.0, slope = 0.0;
-                kernels<T>().two_lines(s.data(), p.data(), std::ssize(s), theta, aim.share, &value, &slope);
-                return value;
-            };
-            const double excess = lines_at(some_sums, some_peaks) - share * lines_at(sums, peaks);
-            if (!(std::fabs(excess) > 0.01 * goal && goal + excess > 0.0)) break;
-            goal += excess;
+            std::vector<double> lines;
+            for (const std::int64_t place : which) {
+                const auto g = static_cast<std::size_t>(place);
+                lines.push_back(std::max({(sums[g] - theta) * aim.share, peaks[g] - theta, 0.0}));
+            }
+            const Fit fit(lines, found.mu);
+            double all = 0.0, slope = 0.0;
+            kernels<T>().two_lines(sums.data(), peaks.data(), m, theta, aim.share, &all, &slope);
+            const double excess = fit.slope * (fit.mean_x * static_cast<double>(count) - share * all);
+            const double wanted = share * radius_ + excess;
+            if (corrections < most_corrections && std::fabs(wanted - goal) > 0.05 * goal && wanted > 0.0) {
+                goal = wanted;
+                continue;
+            }
+            if (found.theta <= aim.theta) return;
+            double weight = 0.0;
+            for (const std::int64_t k : found.clipped) weight += k > 0 ? 1.0 / static_cast<double>(k) : 0.0;
+            aim.theta = found.theta, aim.cap = fit.mean_y - fit.slope * fit.mean_x, aim.slope = fit.slope;
+            aim.spread = spread_errors * std::sqrt(fit.rest * static_cast<double>(count)) / weight;
+            return;
         }
-        if (found.theta <= aim.theta) return;
-
-        double mean = 0.0, square = 0.0, slope = 0.0, active = 0.0;
-        for (std::size_t i = 0; i < which.size(); ++i) {
-            if (found.clipped[i] == 0) continue;
-            mean += found.mu[i], square += found.mu[i] * found.mu[i];
-            slope += 1.0 / static_cast<double>(found.clipped[i]), active += 1.0;
-        }
-        const double size = static_cast<double>(count);
-        const double variance = std::max(square / size - mean / size * (mean / size), 0.0);
-        aim.theta = found.theta, aim.cap = mean / active;
-        aim.spread = spread_errors * std::sqrt(variance * size) / slope;
     }
     static constexpr double spread_errors = 3.0;
+    static constexpr int most_corrections = 3;
 
     void report(const Lines<T>& lines, Solution& solution) const {
         const auto groups = static_cast<std::size_t>(reader_.groups());
