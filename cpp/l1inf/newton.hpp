@@ -162,7 +162,7 @@ public:
         if (Reader::gathers && few) {
             const std::int64_t count = std::ssize(lines.group);
             const Scratch<T> copy(reader_.room_for(count));
-            const View view = reader_.gather(lines.group, copy.get());
+            const View view = reader_.template gather<1>(lines.group, copy.get());
             lines.gathered = true;
             reads += static_cast<double>(count) * static_cast<double>(reader_.members());
             search(typename Reader::Gathered(view));
@@ -198,15 +198,15 @@ private:
     // the slope of caps over lines in the sample, corrects its share of the radius. The standard error of theta is that of the
     // mean cap, as far as the lines do not explain it, over the mean slope of the caps.
     void sample(const std::vector<double>& sums, const std::vector<double>& peaks, Aim& aim) const {
-        const std::int64_t m = reader_.groups(), step = Reader::cluster;
-        const std::int64_t clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
+        constexpr std::int64_t step = Reader::cluster;
+        const std::int64_t m = reader_.groups(), clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
         for (std::int64_t i = 0; i < clusters; ++i)
-            for (std::int64_t g = (2 * i + 1) * m / (2 * clusters), j = 0; j < step && g + j < m; ++j)
+            for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), j = 0; j < step; ++j)
                 which.push_back(g + j);
         const std::int64_t count = std::ssize(which);
         const Scratch<T> copy(reader_.room_for(count));
-        const View view = reader_.gather(which, copy.get());
+        const View view = reader_.template gather<step>(which, copy.get());
         const typename Reader::Gathered gathered(view);
 
         const double share = static_cast<double>(count) / static_cast<double>(m);

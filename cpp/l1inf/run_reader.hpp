@@ -74,8 +74,11 @@ public:
         return news;
     }
 
+    std::int64_t cluster_at(std::int64_t g) const { return g; }
+
     // Elements that a copy of so many groups takes, and the copy, as a view.
     std::int64_t room_for(std::int64_t count) const { return count * row_stride(); }
+    template <std::int64_t>
     View gather(std::span<const std::int64_t> places, T* to) const {
         View view;
         view.in = to;

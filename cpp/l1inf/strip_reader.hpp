@@ -110,8 +110,14 @@ public:
             });
     }
 
-    // Elements that a copy of so many groups takes, and the copy, as a view.
+    // Where a cluster at about g begins, so that all of it lies side by side.
+    std::int64_t cluster_at(std::int64_t g) const {
+        return g / line_ * line_ + std::min(g % line_ / cluster * cluster, line_ - cluster);
+    }
+
+    // Elements that a copy of so many groups takes, and the copy, as a view. The groups come in blocks of neighbours.
     std::int64_t room_for(std::int64_t count) const { return members() * padded(count); }
+    template <std::int64_t Block>
     View gather(std::span<const std::int64_t> places, T* to) const {
         const std::int64_t count = std::ssize(places), width = padded(count);
         View view;
@@ -119,12 +125,14 @@ public:
         view.group.push({width, {1, 0, 0}});
         view.member.push({members(), {width, 0, 0}});
         std::vector<std::int64_t> from;
-        for (const std::int64_t place : places) from.push_back(view_.group.at(place).in);
+        for (std::int64_t j = 0; j < count; j += Block)
+            from.push_back(view_.group.at(places[static_cast<std::size_t>(j)]).in);
         const Axis inner = view_.member.inner();
         for (std::int64_t i = 0; i < view_.member.outer_count(); ++i) {
             const T* row = static_cast<const T*>(view_.in) + view_.member.outer_at(i).in;
             for (std::int64_t r = 0; r < inner.extent; ++r, row += inner.stride.in, to += width) {
-                for (std::int64_t j = 0; j < count; ++j) to[j] = row[from[static_cast<std::size_t>(j)]];
+                T* next = to;
+                for (const std::int64_t column : from) next = std::copy_n(row + column, Block, next);
                 std::fill(to + count, to + width, T(0));
             }
         }
