@@ -40,10 +40,6 @@ struct Kernels {
                         std::int64_t count, const T* t, double* s, T* k);
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, T* k, T* below, T* above);
-    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y, and asks
-    // for what will be read `ahead` elements on.
-    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse,
-                       std::int64_t ahead);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.
@@ -84,8 +80,10 @@ struct FamilyKernels {
     // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
     // which low is what T cannot hold.
     void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
-    // The same for one row of members, with a parameter for each group.
-    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
+    // The same, or clipped to high, for a strip with a parameter for each group, from its last row to its first; `before` it
+    // are so many rows more, that will be asked for next.
+    void (*strip_map[4])(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t rows,
+                         std::int64_t before, std::int64_t width, const T* high, const T* low, bool stream);
     // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
     void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
                          const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);

@@ -135,7 +135,12 @@ Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Inde
 // ---- writing ------------------------------------------------------------------------------------------------------
 
 // A parameter p is given as the largest T that is not above it, and what is left of it: an entry loses first the one, then
-// the other, and is right to a unit in its last place though p is more than T can hold.
+// the other, and is right to a unit in its last place though p is more than T can hold. Where it leaves nothing of a whole
+// register of groups, these need not be read.
+template <class T>
+bool below_top(typename Lanes<T>::Reg p) {
+    return Lanes<T>::bits(Lanes<T>::above(Lanes<T>::all(sizeof(T) == 8 ? T(__DBL_MAX__) : T(__FLT_MAX__)), p)) != 0;
+}
 template <class T>
 struct Shrink {  // towards zero, by the parameter
     using L = Lanes<T>;
@@ -150,6 +155,7 @@ struct Shrink {  // towards zero, by the parameter
     static Reg all(Reg y, Reg high, Reg low) {
         return sizeof(T) == 8 ? less_all(y, high) : less_all(less_all(y, high), low);
     }
+    static bool leaves_some(Reg high) { return below_top<T>(high); }
 };
 template <class T>
 struct Shift {  // down by the parameter, to zero at most
@@ -159,6 +165,7 @@ struct Shift {  // down by the parameter, to zero at most
     static Reg all(Reg y, Reg high, Reg low) {
         return L::max(less(less(y, high), low), L::all(0));
     }
+    static bool leaves_some(Reg high) { return below_top<T>(high); }
 };
 template <class T>
 struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
@@ -166,6 +173,14 @@ struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
     using Reg = typename L::Reg;
     static T one(T y, T high, T) { return high > T(0) ? y * high : T(0); }
     static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
+    static bool leaves_some(Reg high) { return L::bits(L::above(high, L::all(0))) != 0; }
+};
+template <class T>
+struct Clip {  // to the parameter
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static Reg all(Reg y, Reg high, Reg) { return L::max(L::min(y, high), L::minus(high)); }
+    static bool leaves_some(Reg high) { return L::bits(L::above(high, L::all(0))) != 0; }
 };
 
 template <class T, class Op, bool Stream>
@@ -184,20 +199,52 @@ void row_map(const T* y, T* x, Index n, T high, T low, bool stream) {
     stream ? row_map_to<T, Op, true>(y, x, n, high, low) : row_map_to<T, Op, false>(y, x, n, high, low);
 }
 
-template <class T, class Op, bool Stream>
-void strip_map_to(const T* y, T* x, Index width, const T* high, const T* low) {
+// R rows at once, whose numbers are then loaded once: each row is a stream of its own to read and one to write.
+template <class T, class Op, bool Stream, int R>
+void strip_map_rows(const T* y, Index y_stride, T* x, Index x_stride, Index width, const T* high, const T* low,
+                    Index ahead) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
+    const auto some = [&](Index i, Index n) __attribute__((always_inline)) {
+        const auto h = L::load_first(high + i, n), l = L::load_first(low + i, n);
+        for (Index r = 0; r < R; ++r)
+            L::store_first(x + r * x_stride + i, n, Op::all(L::load_first(y + r * y_stride + i, n), h, l));
+    };
     Index i = Stream ? to_alignment(x, width) : 0;
-    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high[h], low[h]);
-    for (; i + W <= width; i += W)
-        put<T, Stream>(x + i, Op::all(L::load(y + i), L::load(high + i), L::load(low + i)));
-    for (; i < width; ++i) x[i] = Op::one(y[i], high[i], low[i]);
+    if (i > 0) some(0, i);
+    for (; i + W <= width; i += W) {
+        const auto h = L::load(high + i), l = L::load(low + i);
+        if (Op::leaves_some(h))
+            for (Index r = 0; r < R; ++r) {
+                ask_for(y + r * y_stride + i + ahead);
+                put<T, Stream>(x + r * x_stride + i, Op::all(L::load(y + r * y_stride + i), h, l));
+            }
+        else
+            for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * x_stride + i, L::all(0));
+    }
+    if (i < width) some(i, width - i);
+}
+
+template <class T, class Op, bool Stream>
+void strip_map_to(const T* y, Index y_stride, T* x, Index x_stride, Index rows, Index before, Index width, const T* high,
+                  const T* low) {
+    constexpr Index R = 4, far = 2 * R;
+    // Rows can be streamed together if they are aligned alike.
+    const bool together = !Stream || x_stride % Lanes<T>::width == 0;
+    while (rows > 0) {
+        const bool several = together && rows >= R;
+        rows -= several ? R : 1;
+        const Index ahead = rows + before >= far ? -far * y_stride : 0;
+        (several ? strip_map_rows<T, Op, Stream, R> : strip_map_rows<T, Op, Stream, 1>)(
+            y + rows * y_stride, y_stride, x + rows * x_stride, x_stride, width, high, low, ahead);
+    }
 }
 
 template <class T, class Op>
-void strip_map(const T* y, T* x, Index width, const T* high, const T* low, bool stream) {
-    stream ? strip_map_to<T, Op, true>(y, x, width, high, low) : strip_map_to<T, Op, false>(y, x, width, high, low);
+void strip_map(const T* y, Index y_stride, T* x, Index x_stride, Index rows, Index before, Index width, const T* high,
+               const T* low, bool stream) {
+    (stream ? strip_map_to<T, Op, true> : strip_map_to<T, Op, false>)(y, y_stride, x, x_stride, rows, before, width, high,
+                                                                    low);
 }
 
 // ---- turning -------------------------------------------------------------------------------------------------------
@@ -283,7 +330,7 @@ FamilyKernels<T> family_table() {
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
             {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>},
-            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>},
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
             strip_gather<T>};
 }
 
