@@ -70,8 +70,9 @@ struct FamilyKernels {
     // The same for each group of a strip, added to `sums`, and to `errors` what rounding takes; both padded.
     void (*strip_total[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums,
                            double* errors);
-    // Lists the values above t, returns how many, and adds by how much they exceed it. `found` takes n + lane_limit, and
-    // may be y.
+    // Lists the values above t and returns how many. `found` takes n + lane_limit, and may be y.
+    std::int64_t (*row_keep[2])(const T* y, std::int64_t n, T t, T* found);
+    // The same, and adds by how much they exceed it.
     std::int64_t (*row_filter[2])(const T* y, std::int64_t n, T t, T* found, double* excess);
     // Lists the values in (lo, hi] and returns how many; adds the number of those above hi and by how much they exceed
     // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
@@ -84,11 +85,11 @@ struct FamilyKernels {
     // are so many rows more, that will be asked for next.
     void (*strip_map[4])(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t rows,
                          std::int64_t before, std::int64_t width, const T* high, const T* low, bool stream);
-    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
-    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
-                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
+    // For `count` registers of neighbouring groups, as in strip_above: adds the values above t to lists of their own, that
+    // lie `room` apart, and their numbers to `sizes`. What is in a list longer than room - lane_limit is not to be used.
+    void (*strip_keep[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
+                          std::int64_t count, const T* t, T* found, std::int64_t room, std::int64_t* sizes);
 };
-inline constexpr std::int64_t gather_limit = 256;
 
 // What the derivative of the projection needs. Caps of 0 are those of zero groups. v lies as the output does.
 template <class T>

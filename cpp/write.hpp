@@ -146,7 +146,7 @@ template <class T>
 T rest_of(double p) {
     const double rest = std::isfinite(p) ? p - static_cast<double>(floor_to<T>(p)) : 0.0;
     const T near = static_cast<T>(rest);
-    return static_cast<double>(near) < rest ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+    return static_cast<double>(near) < rest ? just_above(near) : near;
 }
 
 // A run of one group's members, or of several groups of which nothing is left.
@@ -203,7 +203,7 @@ void write_strips(const View& view, Write kind, const double* p, bool stream, Te
     const Axis inner = view.member.inner();
     std::vector<T> high(static_cast<std::size_t>(m)), low(high.size());
     std::transform(p, p + m, high.begin(), floor_to<T>);
-    if (kind != Write::clip) std::transform(p, p + m, low.begin(), rest_of<T>);
+    if (kind == Write::shrink || kind == Write::shift) std::transform(p, p + m, low.begin(), rest_of<T>);
     // The numbers of a block of columns stay in a cache from row to row.
     constexpr std::int64_t widest = (std::int64_t(1) << 17) / sizeof(T);
     const std::int64_t block = std::min(line, widest), blocks = (line + block - 1) / block;

@@ -24,11 +24,7 @@ template <class T, bool Signed, class Term, class Fold>
     if (n - i >= W) term(of(L::load(y + i)), 0), i += W;
     if (n - i >= W) term(of(L::load(y + i)), 1), i += W;
     if (n - i >= W) term(of(L::load(y + i)), 2), i += W;
-    if (n - i > 0) {
-        alignas(64) T rest[W];
-        for (Index j = 0; j < W; ++j) rest[j] = j < n - i ? y[i + j] : filler;
-        term(of(L::load(rest)), 3);
-    }
+    if (n - i > 0) term(of(load_or(y + i, n - i, L::all(filler))), 3);
     fold();
 }
 
@@ -103,6 +99,22 @@ Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
         },
         [&]() __attribute__((always_inline)) { sum.fold(); });
     *excess += sum.total();
+    return to;
+}
+
+template <class T, bool Signed>
+Index row_keep(const T* y, Index n, T t, T* found) {
+    using L = Lanes<T>;
+    const auto threshold = L::all(t);
+    Index to = 0;
+    over_all<T, Signed>(
+        y, n, Signed ? t : T(0),
+        [&](typename L::Reg v, int) __attribute__((always_inline)) {
+            const unsigned bits = L::bits(L::above(v, threshold));
+            L::compress(found + to, bits, v);
+            to += popcount(bits);
+        },
+        []() {});
     return to;
 }
 
@@ -264,74 +276,53 @@ void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
     }
 }
 
-// Some columns of one register: which, and where they go.
-struct Piece {
-    Index base, to;
-    unsigned bits;
-};
-inline constexpr Index tile_stride = gather_limit + lane_limit;
-
-// Side by side into the tile, row by row.
-template <class T>
-void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
-                  T* tile) {
+// A square of rows and columns is turned in registers, so that each column can be squeezed into its list. All of it is
+// written without asking what there is: the guess would often fail.
+template <class T, bool Signed, bool Partial>
+void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* found,
+                   Index room, Index* sizes) {
     using L = Lanes<T>;
-    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
-        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
-        for (Index p = 0; p < number; ++p) {
-            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
-            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
-            L::compress(tile + pieces[p].to, pieces[p].bits, v);
+    constexpr Index W = L::width;
+    for (Index r = 0; r < n; r += W) {
+        const Index height = n - r < W ? n - r : W, ahead = n - r >= 2 * W ? W * stride : 0;
+        const unsigned rows = (1u << height) - 1u;
+        for (Index p = 0; p < count; ++p) {
+            const T* block = y + r * stride + at[p];
+            typename L::Reg square[W];
+            for (Index i = 0; i < W; ++i) {
+                const T* row = block + (i < height ? i : height - 1) * stride;
+                ask_for(row + ahead);
+                square[i] = Partial ? L::load_first(row, width) : L::load(row);
+            }
+            transpose<T>(square);
+            for (Index i = 0; i < W; ++i) {
+                const auto v = Signed ? square[i] : L::magnitude(square[i]);
+                const unsigned bits = L::bits(L::above(v, L::all(t[p * W + i]))) & rows;
+                Index& size = sizes[p * W + i];
+                L::compress(found + (p * W + i) * room + (size < room - W ? size : room - W), bits, v);
+                size += popcount(bits);
+            }
         }
     }
 }
 
-// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
-template <class T>
-void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
-                  Index row_stride) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    Piece pieces[gather_limit];
-    Index number = 0;
-    for (Index j = 0; j < count; ++j) {
-        // The last register of the strip may begin early, so as not to read past its end.
-        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
-        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
-        pieces[number - 1].bits |= 1u << (columns[j] - base);
-    }
-    alignas(64) T tile[W * tile_stride];
-    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
-    for (Index r = 0; r < n; r += W) {
-        const Index height = n - r < W ? n - r : W;
-        const T* block = y + r * stride;
-        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
-        for (Index j = 0; j < count; j += W) {
-            typename L::Reg square[W];
-            if (whole && height == W)
-                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
-            else
-                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
-            transpose<T>(square);
-            const Index wanted = count - j < W ? count - j : W;
-            T* to = rows + j * row_stride + r;
-            if (height == W)  // a masked store is slow even when it masks nothing
-                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
-            else
-                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
-        }
-    }
+template <class T, bool Signed>
+void strip_keep(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* found,
+                Index room, Index* sizes) {
+    (width < Lanes<T>::width ? strip_keep_of<T, Signed, true> : strip_keep_of<T, Signed, false>)(
+        y, stride, n, width, at, count, t, found, room, sizes);
 }
 
 template <class T>
 FamilyKernels<T> family_table() {
     return {{row_total<T, false>, row_total<T, true>},
             {strip_total<T, false>, strip_total<T, true>},
+            {row_keep<T, false>, row_keep<T, true>},
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
             {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>},
             {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
-            strip_gather<T>};
+            {strip_keep<T, false>, strip_keep<T, true>}};
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -198,7 +198,7 @@ int main() {
     std::mt19937_64 random(1);
     std::normal_distribution<double> normal;
     const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {{1, 1}, {1, 7},   {7, 1},    {3, 17},  {17, 3}, {16, 16},
-                                                                      {33, 65}, {65, 33}, {9, 300}, {300, 9}, {1, 70001}};
+                                                                      {33, 65}, {65, 33}, {9, 300}, {300, 9}, {2060, 11}, {1, 70001}};
     for (const auto& [m, n] : sizes) {
         std::vector<double> y(at(m * n));
         for (double& v : y) v = normal(random);
