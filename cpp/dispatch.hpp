@@ -85,10 +85,12 @@ struct FamilyKernels {
     // are so many rows more, that will be asked for next.
     void (*strip_map[4])(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t rows,
                          std::int64_t before, std::int64_t width, const T* high, const T* low, bool stream);
-    // For `count` registers of neighbouring groups, as in strip_above: adds the values above t to lists of their own, that
-    // lie `room` apart, and their numbers to `sizes`. What is in a list longer than room - lane_limit is not to be used.
+    // For `count` registers of neighbouring groups, as in strip_above: adds the values above t to the list `which` of each
+    // lane, and their numbers to `sizes`. Lists lie `room` apart; what is in one longer than room - lane_limit is not to be
+    // used. Lanes of which nothing is above may share a list.
     void (*strip_keep[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
-                          std::int64_t count, const T* t, T* found, std::int64_t room, std::int64_t* sizes);
+                          std::int64_t count, const T* t, T* lists, std::int64_t room, const std::int64_t* which,
+                          std::int64_t* sizes);
 };
 
 // What the derivative of the projection needs. Caps of 0 are those of zero groups. v lies as the output does.

@@ -104,7 +104,8 @@ private:
             if (std::isnan(taus_[g])) result_.finite = false;
         }
         if (!result_.finite && !order_.even_if_not_finite) return false;
-        if (count >= 4 * sampled) with_runs<Signed>(view_, [&](const auto& runs) { learn(runs, count, todo); });
+        // To read single columns for it is slow.
+        if (count >= (side_by_side ? 16 : 2) * sampled) with_runs<Signed>(view_, [&](const auto& runs) { learn(runs, count, todo); });
         if (!side_by_side)
             return with_runs<Signed>(view_, [&](const auto& runs) { return solve_rows(runs, todo); });
         view_.dtype == Dtype::f32 ? solve_strips<float>(todo) : solve_strips<double>(todo);
@@ -158,25 +159,31 @@ private:
     }
 
     // Registers of neighbouring groups that hold some to be solved. They begin where a line of the cache does, if all rows
-    // lie alike; the first and the last are shifted to stay within the strip, and have groups in common with the next.
+    // lie alike; the first and the last are shifted to stay within the strip, and overlap their neighbours.
     template <class T>
     struct Registers {
-        std::vector<std::int64_t> at, groups, slots, sizes;  // of each register; of each group to be solved; of each lane
+        std::vector<std::int64_t> at;             // where each begins
+        std::vector<std::int64_t> groups, lanes;  // of each group to be solved: its number and its lane
+        std::vector<std::int64_t> lists, sizes;   // of each lane; the first list is for those with no group
         std::vector<T> above;
 
         Registers(const T* base, std::int64_t stride, std::int64_t width, const char* todo) {
             constexpr T none = std::numeric_limits<T>::max();
-            const std::int64_t lanes = kernels<T>().lanes, bytes = lanes * static_cast<std::int64_t>(sizeof(T));
+            const std::int64_t each = kernels<T>().lanes, bytes = each * static_cast<std::int64_t>(sizeof(T));
             const std::int64_t past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(base)) % bytes;
-            const std::int64_t lead = stride % lanes == 0 ? (bytes - past) % bytes / static_cast<std::int64_t>(sizeof(T)) : 0;
+            const std::int64_t lead = stride % each == 0 ? (bytes - past) % bytes / static_cast<std::int64_t>(sizeof(T)) : 0;
             for (std::int64_t g = 0; g < width; ++g) {
                 if (!todo[g]) continue;
-                const std::int64_t aligned = g < lead ? 0 : lead + (g - lead) / lanes * lanes;
-                const std::int64_t first = std::max<std::int64_t>(0, std::min(aligned, width - lanes));
-                if (at.empty() || at.back() != first) at.push_back(first), above.resize(above.size() + static_cast<std::size_t>(lanes), none);
-                groups.push_back(g), slots.push_back((std::ssize(at) - 1) * lanes + g - first);
+                const std::int64_t aligned = g < lead ? 0 : lead + (g - lead) / each * each;
+                const std::int64_t first = std::max<std::int64_t>(0, std::min(aligned, width - each));
+                if (at.empty() || at.back() != first) {
+                    at.push_back(first);
+                    lists.resize(at.size() * static_cast<std::size_t>(each), 0);
+                }
+                groups.push_back(g), lanes.push_back((std::ssize(at) - 1) * each + g - first);
+                lists[static_cast<std::size_t>(lanes.back())] = std::ssize(groups);
             }
-            sizes.resize(above.size());
+            sizes.resize(lists.size()), above.resize(lists.size(), none);
         }
     };
 
@@ -197,25 +204,28 @@ private:
             const std::int64_t width = std::min(batch, (task / per_line + 1) * line - begin);
             const T* base = static_cast<const T*>(view_.in) + view_.group.at(begin).in;
             Registers<T> registers(base, inner.stride.in, width, todo.data() + begin);
+            const std::int64_t number = std::ssize(registers.groups);
             std::vector<Start<Signed>> starts;
             for (std::size_t j = 0; j < registers.groups.size(); ++j) {
                 starts.push_back(start(begin + registers.groups[j]));
-                registers.above[static_cast<std::size_t>(registers.slots[j])] = floor_to<T>(starts.back().first);
+                registers.above[static_cast<std::size_t>(registers.lanes[j])] = floor_to<T>(starts.back().first);
             }
-            const Scratch<T> lists(std::ssize(registers.above) * room + n + lane_limit);
-            T* const whole = lists.get() + std::ssize(registers.above) * room;  // for one that did not fit, or was not enough
+            const Scratch<T> lists((number + 1) * room + n + lane_limit);
+            T* const whole = lists.get() + (number + 1) * room;  // for one that did not fit, or was not enough
             for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
-                family_kernels<T>().strip_keep[Signed](base + view_.member.outer_at(i).in, inner.stride.in, inner.extent, width,
-                                                       registers.at.data(), std::ssize(registers.at), registers.above.data(),
-                                                       lists.get(), room, registers.sizes.data());
-            for (std::size_t j = 0; j < registers.groups.size(); ++j) {
-                const std::int64_t g = begin + registers.groups[j], slot = registers.slots[j];
-                const std::int64_t size = registers.sizes[static_cast<std::size_t>(slot)];
+                family_kernels<T>().strip_keep[Signed](base + view_.member.outer_at(i).in, inner.stride.in, inner.extent,
+                                                       width, registers.at.data(), std::ssize(registers.at),
+                                                       registers.above.data(), lists.get(), room, registers.lists.data(),
+                                                       registers.sizes.data());
+            for (std::int64_t j = 0; j < number; ++j) {
+                const auto u = static_cast<std::size_t>(j);
+                const std::int64_t g = begin + registers.groups[u];
+                const std::int64_t size = registers.sizes[static_cast<std::size_t>(registers.lanes[u])];
                 const auto list = [&](double t) -> Survivors<T, Signed> {
-                    if (t == starts[j].first && size <= room - lane_limit) return {lists.get() + slot * room, size};
-                    return above_in_column(base + registers.groups[j], t, whole);
+                    if (t == starts[u].first && size <= room - lane_limit) return {lists.get() + (j + 1) * room, size};
+                    return above_in_column(base + registers.groups[u], t, whole);
                 };
-                taus_[g] = snapped(threshold_from<T, Signed>(starts[j], n, radii_[g], list), radii_[g]);
+                taus_[g] = snapped(threshold_from<T, Signed>(starts[u], n, radii_[g], list), radii_[g]);
             }
         });
     }

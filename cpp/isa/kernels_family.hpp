@@ -279,8 +279,8 @@ void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
 // A square of rows and columns is turned in registers, so that each column can be squeezed into its list. All of it is
 // written without asking what there is: the guess would often fail.
 template <class T, bool Signed, bool Partial>
-void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* found,
-                   Index room, Index* sizes) {
+void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* lists,
+                   Index room, const Index* which, Index* sizes) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     for (Index r = 0; r < n; r += W) {
@@ -299,7 +299,7 @@ void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* 
                 const auto v = Signed ? square[i] : L::magnitude(square[i]);
                 const unsigned bits = L::bits(L::above(v, L::all(t[p * W + i]))) & rows;
                 Index& size = sizes[p * W + i];
-                L::compress(found + (p * W + i) * room + (size < room - W ? size : room - W), bits, v);
+                L::compress(lists + which[p * W + i] * room + (size < room - W ? size : room - W), bits, v);
                 size += popcount(bits);
             }
         }
@@ -307,10 +307,10 @@ void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* 
 }
 
 template <class T, bool Signed>
-void strip_keep(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* found,
-                Index room, Index* sizes) {
+void strip_keep(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* lists,
+                Index room, const Index* which, Index* sizes) {
     (width < Lanes<T>::width ? strip_keep_of<T, Signed, true> : strip_keep_of<T, Signed, false>)(
-        y, stride, n, width, at, count, t, found, room, sizes);
+        y, stride, n, width, at, count, t, lists, room, which, sizes);
 }
 
 template <class T>
