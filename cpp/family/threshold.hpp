@@ -254,13 +254,11 @@ private:
         for (std::int64_t c = 0; c < clusters; ++c)
             runs_.each(group_, c * (n_ - cluster) / (clusters - 1), cluster,
                        [&](const T* y, std::int64_t n) { sample_.insert(sample_.end(), y, y + n); });
-        double sum = 0.0;
-        for (T& y : sample_) {
-            if (!R::is_signed) y = std::fabs(y);
-            const double size = std::fabs(static_cast<double>(y));
-            sum += size, sample_peak_ = std::max(sample_peak_, size);
-        }
-        sample_sum_ = sum;
+        if (!R::is_signed)
+            for (T& y : sample_) y = std::fabs(y);
+        double rough = 0.0;
+        kernels<T>().row_stats(sample_.data(), sampled, sampled, 1, &rough, &sample_peak_);
+        const double sum = sample_sum_ = family_kernels<T>().row_total[0](sample_.data(), sampled);
         usable_ = radius_ > 0.0 && sum > 0.0 && in_range(sum, sizeof(T) == sizeof(float));
         sample_.resize(sampled + lane_limit);
     }
@@ -271,10 +269,10 @@ private:
         return Survivors<T, R::is_signed>{scratch_.data(), sampled}.keep_above(t).excess;
     }
 
-    std::int64_t sampled_above(T t) const {
-        std::int64_t count = 0;
-        for (std::int64_t i = 0; i < sampled; ++i) count += sample_[static_cast<std::size_t>(i)] > t;
-        return count;
+    // Lists those of the sample that are above t, in scratch_.
+    std::int64_t sampled_above(T t) {
+        scratch_.resize(sample_.size());
+        return family_kernels<T>().row_keep[R::is_signed](sample_.data(), sampled, t, scratch_.data());
     }
 
     // Chooses the window of the next read. The sample is given its share of the radius; or, where the excess over some
@@ -299,8 +297,8 @@ private:
         const double from = anchored ? std::min(root.anchor, tau) : tau;
         const double to = anchored ? std::max(root.anchor, tau) : std::numeric_limits<double>::infinity();
         double count = 0.0, sum = 0.0, square = 0.0;
-        for (std::int64_t i = 0; i < sampled; ++i) {
-            const double y = static_cast<double>(sample_[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = sampled_above(floor_to<T>(from)); i-- > 0;) {
+            const double y = static_cast<double>(scratch_[static_cast<std::size_t>(i)]);
             const double z = std::max(std::min(y, to) - from, 0.0);
             count += y > tau, sum += z, square += z * z;
         }
