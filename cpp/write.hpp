@@ -201,9 +201,15 @@ template <class T>
 void write_strips(const View& view, Write kind, const double* p, bool stream, Team& team) {
     const std::int64_t m = view.groups(), line = view.group.inner().extent, runs = view.member.outer_count();
     const Axis inner = view.member.inner();
-    std::vector<T> high(static_cast<std::size_t>(m)), low(high.size());
-    std::transform(p, p + m, high.begin(), floor_to<T>);
-    if (kind == Write::shrink || kind == Write::shift) std::transform(p, p + m, low.begin(), rest_of<T>);
+    // A load waits for the stores before it whose addresses end in the same 12 bits: the numbers are kept half a page off.
+    constexpr std::int64_t page = 4096 / sizeof(T);
+    const std::int64_t apart = (m + page - 1) / page * page;
+    std::vector<T> numbers(static_cast<std::size_t>(2 * apart + page));
+    const auto at = [](const void* address) { return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) / sizeof(T)); };
+    T* const high = numbers.data() + ((at(view.out) - at(numbers.data()) + page / 2) % page + page) % page;
+    T* const low = high + apart;
+    std::transform(p, p + m, high, floor_to<T>);
+    if (kind == Write::shrink || kind == Write::shift) std::transform(p, p + m, low, rest_of<T>);
     // The numbers of a block of columns stay in a cache from row to row.
     constexpr std::int64_t widest = (std::int64_t(1) << 17) / sizeof(T);
     const std::int64_t block = std::min(line, widest), blocks = (line + block - 1) / block;
@@ -216,7 +222,7 @@ void write_strips(const View& view, Write kind, const double* p, bool stream, Te
         family_kernels<T>().strip_map[static_cast<int>(kind)](
             static_cast<const T*>(view.in) + from.in + column, inner.stride.in, static_cast<T*>(view.out) + from.out + column,
             inner.stride.out, std::min(rows, inner.extent - begin), begin, std::min(block, line - column),
-            high.data() + g + column, low.data() + g + column, stream);
+            high + g + column, low + g + column, stream);
     });
 }
 
