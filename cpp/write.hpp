@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
+#include "scratch.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -204,9 +204,11 @@ void write_strips(const View& view, Write kind, const double* p, bool stream, Te
     // A load waits for the stores before it whose addresses end in the same 12 bits: the numbers are kept half a page off.
     constexpr std::int64_t page = 4096 / sizeof(T);
     const std::int64_t apart = (m + page - 1) / page * page;
-    std::vector<T> numbers(static_cast<std::size_t>(2 * apart + page));
-    const auto at = [](const void* address) { return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) / sizeof(T)); };
-    T* const high = numbers.data() + ((at(view.out) - at(numbers.data()) + page / 2) % page + page) % page;
+    const Scratch<T> numbers(2 * apart + page);
+    const auto past_page = [](const void* address) {
+        return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) % 4096 / sizeof(T));
+    };
+    T* const high = numbers.get() + (past_page(view.out) + page / 2 + page - past_page(numbers.get())) % page;
     T* const low = high + apart;
     std::transform(p, p + m, high, floor_to<T>);
     if (kind == Write::shrink || kind == Write::shift) std::transform(p, p + m, low, rest_of<T>);

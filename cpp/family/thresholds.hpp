@@ -104,8 +104,9 @@ private:
             if (std::isnan(taus_[g])) result_.finite = false;
         }
         if (!result_.finite && !order_.even_if_not_finite) return false;
-        // To read single columns for it is slow.
-        if (count >= (side_by_side ? 16 : 2) * sampled) with_runs<Signed>(view_, [&](const auto& runs) { learn(runs, count, todo); });
+        // Single columns are slow to read, and must pay.
+        if (count >= (side_by_side ? 16 : 2) * sampled)
+            with_runs<Signed>(view_, [&](const auto& runs) { learn(runs, count, todo); });
         if (!side_by_side)
             return with_runs<Signed>(view_, [&](const auto& runs) { return solve_rows(runs, todo); });
         view_.dtype == Dtype::f32 ? solve_strips<float>(todo) : solve_strips<double>(todo);
@@ -133,7 +134,7 @@ private:
 
     Start<Signed> start(std::int64_t g) const {
         const std::int64_t n = view_.members();
-        return {radii_[g], sums_[g], n, trend_.guess(radii_[g], sums_[g], n)};
+        return {radii_[g], sums_[g], n, trend_.below(radii_[g], sums_[g], n)};
     }
 
     template <class R>

@@ -32,7 +32,7 @@ public:
     }
 
     // A number that is likely to be below the threshold, but not by much; -inf where nothing is known.
-    double guess(double radius, double sum, std::int64_t n) const {
+    double below(double radius, double sum, std::int64_t n) const {
         if (points_.empty() || !(radius > 0.0 && radius < sum)) return -std::numeric_limits<double>::infinity();
         const Point here{std::log(radius / sum), 0.0, 0.0, 0.0};
         const auto right = std::lower_bound(points_.begin(), points_.end(), here, before);
@@ -41,7 +41,8 @@ public:
         double tau = near.tau + near.slope * (near.share - here.share);
         if (right != points_.end() && left->share < near.share)  // between the two
             tau = near.tau + (left->tau - near.tau) * (near.share - here.share) / (near.share - left->share);
-        return (tau - std::max(near.margin, left->margin)) * sum / static_cast<double>(n);
+        const double guess = (tau - std::max(near.margin, left->margin)) * sum / static_cast<double>(n);
+        return std::isfinite(guess) ? guess : -std::numeric_limits<double>::infinity();  // the share may have vanished
     }
 
 private:
