@@ -88,10 +88,14 @@ def _memory(records: list[Record]) -> str:
     return "\n".join(["Extra memory at the peak of a call", *lines]) if lines else ""
 
 
+RIVALS = {"plain_ratio": "plain NumPy", "torch_ratio": "PyTorch"}
+
+
 def _family(records: list[Record]) -> str:
     lines = [
         f"  {r['method']:20s} {r['members']}x{r['groups']} {r['dtype']} {r['layout']:10s} {r['distribution']:9s} "
-        f"{r['point']:>9s} {r['ratio']:6.2f}" + (f", plain NumPy {r['plain_ratio']:6.1f}" if "plain_ratio" in r else "")
+        f"{r['point']:>9s} {r['ratio']:6.2f}"
+        + "".join(f", {title} {r[key]:6.1f}" for key, title in RIVALS.items() if key in r)
         for r in records
         if r["kind"] == "family"
     ]

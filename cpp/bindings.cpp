@@ -232,21 +232,24 @@ void aggregate_groups(nb::handle y, int dtype, std::uint64_t axes, int kind, int
     in_user_order(view, ordered, found.data<double>());
 }
 
-// The threshold of each group, and with x the write that follows: see family/thresholds.hpp. Returns whether all is
-// finite, and the reads. Where it is not and check_finite is on, x is untouched.
+// The threshold of each group, and with x the write that follows: see family/thresholds.hpp. `sums` are those of the
+// groups, where they are known. Returns whether all is finite, and the reads. Where it is not and check_finite is on, x is
+// untouched.
 nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int write_kind, bool with_sign,
-                           bool tiny, bool check_finite, int threads, nb::handle radii, nb::handle taus) {
-    const Buffer in(y, false), out(x, true), each_radius(radii, false), found(taus, true);
+                           bool tiny, bool check_finite, int threads, nb::handle radii, nb::handle taus, nb::handle sums) {
+    const Buffer in(y, false), out(x, true), each_radius(radii, false), found(taus, true), known(sums, false);
     const View view = Problems(in, out, dtype, axes, 0).at(0);
     ThresholdResult result;
     {
         nb::gil_scoped_release unlocked;
         Team team(worth_threads(view, threads));
         const std::vector<double> ordered = in_view_order(view, each_radius.data<double>());
+        const std::vector<double> totals = known ? in_view_order(view, known.data<double>()) : std::vector<double>();
         std::vector<double> solved(ordered.size());
         const WriteOrder order{static_cast<Write>(write_kind), tiny, !check_finite};
-        result = with_sign ? Thresholds<true>(view, ordered.data(), order, team, solved.data()).solve()
-                           : Thresholds<false>(view, ordered.data(), order, team, solved.data()).solve();
+        const double* given = known ? totals.data() : nullptr;
+        result = with_sign ? Thresholds<true>(view, ordered.data(), order, team, solved.data(), given).solve()
+                           : Thresholds<false>(view, ordered.data(), order, team, solved.data(), given).solve();
         in_user_order(view, solved, found.data<double>());
     }
     return nb::make_tuple(result.finite, result.reads);
@@ -328,7 +331,7 @@ NB_MODULE(_core, module) {
                nb::arg("threads"), nb::arg("values"));
     module.def("thresholds", &threshold_groups, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
                nb::arg("write"), nb::arg("with_sign"), nb::arg("tiny"), nb::arg("check_finite"), nb::arg("threads"),
-               nb::arg("radii"), nb::arg("taus"));
+               nb::arg("radii"), nb::arg("taus"), nb::arg("sums").none());
     module.def("write", &write_groups, nb::arg("y"), nb::arg("x"), nb::arg("dtype"), nb::arg("axes"), nb::arg("kind"),
                nb::arg("tiny"), nb::arg("threads"), nb::arg("parameters"));
     module.def("weighted_thresholds", &weighted_thresholds, nb::arg("y"), nb::arg("x"), nb::arg("weights"),

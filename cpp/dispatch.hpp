@@ -52,10 +52,6 @@ struct Kernels {
                         std::int64_t count, const T* t, double* s, T* k);
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, T* k, T* below, T* above);
-    // One row of members: x = clamp(y, -caps, caps). `sparse` looks for runs of zero caps, to spare reads of y, and asks
-    // for what will be read `ahead` elements on.
-    void (*strip_clip)(const T* y, T* x, std::int64_t width, const T* caps, bool stream, bool sparse,
-                       std::int64_t ahead);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.
@@ -105,8 +101,9 @@ struct FamilyKernels {
     // The same for each group of a strip, added to `sums`, and to `errors` what rounding takes; both padded.
     void (*strip_total[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums,
                            double* errors);
-    // Lists the values above t, returns how many, and adds by how much they exceed it. `found` takes n + lane_limit, and
-    // may be y.
+    // Lists the values above t and returns how many. `found` takes n + lane_limit, and may be y.
+    std::int64_t (*row_keep[2])(const T* y, std::int64_t n, T t, T* found);
+    // The same, and adds by how much they exceed it.
     std::int64_t (*row_filter[2])(const T* y, std::int64_t n, T t, T* found, double* excess);
     // Lists the values in (lo, hi] and returns how many; adds the number of those above hi and by how much they exceed
     // it, and a rough sum of all the magnitudes, in which NaN and Inf show.
@@ -115,13 +112,17 @@ struct FamilyKernels {
     // x = y shrunk towards zero by p, shifted down by p but not below zero, or scaled by p: where p = high + low, of
     // which low is what T cannot hold.
     void (*row_map[3])(const T* y, T* x, std::int64_t n, T high, T low, bool stream);
-    // The same for one row of members, with a parameter for each group.
-    void (*strip_map[3])(const T* y, T* x, std::int64_t width, const T* high, const T* low, bool stream);
-    // Copies at most gather_limit columns of the strip, in rising order, to contiguous rows that lie `row_stride` apart.
-    void (*strip_gather)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width,
-                         const std::int64_t* columns, std::int64_t count, T* rows, std::int64_t row_stride);
+    // The same, or clipped to high, for a strip with a parameter for each group, from its last row to its first; `before` it
+    // are so many rows more, that will be asked for next.
+    void (*strip_map[4])(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t rows,
+                         std::int64_t before, std::int64_t width, const T* high, const T* low, bool stream);
+    // For `count` registers of neighbouring groups, as in strip_above: adds the values above t to the list `which` of each
+    // lane, and their numbers to `sizes`. Lists lie `room` apart; what is in one longer than room - lane_limit is not to be
+    // used. Lanes of which nothing is above may share a list.
+    void (*strip_keep[2])(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
+                          std::int64_t count, const T* t, T* lists, std::int64_t room, const std::int64_t* which,
+                          std::int64_t* sizes);
 };
-inline constexpr std::int64_t gather_limit = 256;
 
 // What the derivative of the projection needs. Caps of 0 are those of zero groups. v lies as the output does.
 template <class T>

@@ -10,11 +10,11 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <vector>
 
 #include "dispatch.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
+#include "scratch.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -55,9 +55,8 @@ struct CapOf<Half> {
 // system says of its caches is not to be trusted on virtual machines; this is half of a usual one.
 inline constexpr std::int64_t streamed_bytes = std::int64_t(1) << 24;
 
-// Where only a few columns of a row are read, the hardware does not foresee them, and they are asked for so many rows
-// before.
-inline constexpr std::int64_t rows_ahead = 8;
+// Rows of a strip that are written together, or a multiple of it.
+inline constexpr std::int64_t rows_together = 8;
 
 enum class Write { shrink, shift, scale, clip };
 
@@ -147,7 +146,7 @@ template <class T>
 T rest_of(double p) {
     const double rest = std::isfinite(p) ? p - static_cast<double>(floor_to<T>(p)) : 0.0;
     const T near = static_cast<T>(rest);
-    return static_cast<double>(near) < rest ? std::nextafter(near, std::numeric_limits<T>::infinity()) : near;
+    return static_cast<double>(near) < rest ? just_above(near) : near;
 }
 
 // A run of one group's members, or of several groups of which nothing is left.
@@ -197,40 +196,36 @@ void write_all_rows(const View& view, Write kind, const double* p, bool stream, 
     });
 }
 
-// Groups side by side: one row of members after another.
+// Groups side by side: a few rows of members at a time. Backwards, as above.
 template <class T>
 void write_strips(const View& view, Write kind, const double* p, bool stream, Team& team) {
-    const std::int64_t m = view.groups(), n = view.members(), line = view.group.inner().extent;
-    const bool clips = kind == Write::clip;
-    std::vector<T> high(static_cast<std::size_t>(m)), low(clips ? 0 : high.size());
-    std::transform(p, p + m, high.begin(), floor_to<T>);
-    if (!clips) std::transform(p, p + m, low.begin(), rest_of<T>);
-    // Looking for zero caps pays where most registers of them are zero; elsewhere the guesses of the processor fail.
-    const bool sparse = clips && (m - std::count(high.begin(), high.end(), T(0))) * 4 * kernels<T>().lanes < m;
-    // The numbers of a block of columns stay in the first cache from row to row.
-    const std::int64_t bytes = static_cast<std::int64_t>(sizeof(T)) * (clips ? 1 : 2);
-    const std::int64_t block = std::min(line, (std::int64_t(1) << 14) / bytes), blocks = (line + block - 1) / block;
-    const std::int64_t rows = std::max<std::int64_t>(1, piece_elements / block), chunks = (n + rows - 1) / rows;
-    for (std::int64_t g = 0; g < m; g += line) {
-        const Offset at = view.group.at(g);
-        team.run(blocks * chunks, [&](std::int64_t c) {
-            const std::int64_t column = c / chunks * block, width = std::min(block, line - column);
-            const std::int64_t begin = c % chunks * rows, end = std::min(begin + rows, n);
-            for (std::int64_t i = begin; i < end; ++i) {
-                const Offset from = at + view.member.at(i);
-                const T* y = static_cast<const T*>(view.in) + from.in + column;
-                T* x = static_cast<T*>(view.out) + from.out + column;
-                const T* numbers = high.data() + g + column;
-                if (clips) {
-                    const std::int64_t ahead = i + rows_ahead < n ? view.member.at(i + rows_ahead).in + at.in - from.in : 0;
-                    kernels<T>().strip_clip(y, x, width, numbers, stream, sparse, ahead);
-                } else {
-                    family_kernels<T>().strip_map[static_cast<int>(kind)](y, x, width, numbers, low.data() + g + column,
-                                                                          stream);
-                }
-            }
-        });
-    }
+    const std::int64_t m = view.groups(), line = view.group.inner().extent, runs = view.member.outer_count();
+    const Axis inner = view.member.inner();
+    // A load waits for the stores before it whose addresses end in the same 12 bits: the numbers are kept half a page off.
+    constexpr std::int64_t page = 4096 / sizeof(T);
+    const std::int64_t apart = (m + page - 1) / page * page;
+    const Scratch<T> numbers(2 * apart + page);
+    const auto past_page = [](const void* address) {
+        return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(address) % 4096 / sizeof(T));
+    };
+    T* const high = numbers.get() + (past_page(view.out) + page / 2 + page - past_page(numbers.get())) % page;
+    T* const low = high + apart;
+    std::transform(p, p + m, high, floor_to<T>);
+    if (kind == Write::shrink || kind == Write::shift) std::transform(p, p + m, low, rest_of<T>);
+    // The numbers of a block of columns stay in a cache from row to row.
+    constexpr std::int64_t widest = (std::int64_t(1) << 17) / sizeof(T);
+    const std::int64_t block = std::min(line, widest), blocks = (line + block - 1) / block;
+    const std::int64_t rows = std::max<std::int64_t>(rows_together, piece_elements / block / rows_together * rows_together);
+    const std::int64_t chunks = (inner.extent + rows - 1) / rows, tasks = m / line * blocks * runs * chunks;
+    team.run(tasks, [&](std::int64_t t) {
+        const std::int64_t task = tasks - 1 - t, run = task / chunks % runs, column = task / (chunks * runs) % blocks * block;
+        const std::int64_t g = task / (chunks * runs * blocks) * line, begin = task % chunks * rows;
+        const Offset from = view.group.at(g) + view.member.outer_at(run) + begin * inner.stride;
+        family_kernels<T>().strip_map[static_cast<int>(kind)](
+            static_cast<const T*>(view.in) + from.in + column, inner.stride.in, static_cast<T*>(view.out) + from.out + column,
+            inner.stride.out, std::min(rows, inner.extent - begin), begin, std::min(block, line - column),
+            high + g + column, low + g + column, stream);
+    });
 }
 
 // p: one number for each group, in the view's own order. `tiny` asks for entries that are rounded towards zero, which

@@ -1,4 +1,4 @@
-"""Every other ball of `normball.BALLS`, against a copy and against plain NumPy with a sort: one thread, into out=.
+"""Every other ball of `normball.BALLS`, against a copy, and plain NumPy and PyTorch with a sort: one thread, into out=.
 
 Vectors of ten million entries; matrices of the largest sizes, with radii that leave few or half of the groups, or at
 parts of the norm. Each result is held against the plain one before its time counts.
@@ -17,6 +17,7 @@ import normball
 from benchmarks.harness import Bench, Record, by_turns, timed
 from benchmarks.matrices import DISTRIBUTIONS, DTYPES, LAYOUTS, laid_out, make
 from benchmarks.plain_numpy import PLAIN
+from benchmarks.plain_torch import TORCH, on_one_thread
 from benchmarks.verify import WrongResultError
 
 TITLE = "the rest of the family"
@@ -75,19 +76,24 @@ def _radii(name: str, Y: npt.NDArray[Any], quick: bool) -> Iterator[tuple[str, f
 def _measure(bench: Bench, name: str, Y: npt.NDArray[Any], radius: float, out: npt.NDArray[Any]) -> Record:
     ball = normball.BALLS[name](radius)
     X = ball.project(Y, out=out, threads=1)
-    plain_seconds = timed(lambda: PLAIN[name](Y, radius))
-    error = float(np.abs(X - PLAIN[name](Y.astype(np.float64), radius)).max()) / float(np.abs(Y).max())
+    rivals = {"plain_ratio": timed(lambda: PLAIN[name](Y, radius))}
+    expected, peak = PLAIN[name](Y.astype(np.float64), radius), float(np.abs(Y).max())
+    error = float(np.abs(X - expected).max()) / peak
     if not error <= 4 * float(np.finfo(Y.dtype).eps) + 1e-11:  # plain NumPy cumulates one after another
         raise WrongResultError(f"differs from plain NumPy by {error:.2e} of the largest entry")
+    if name in TORCH:
+        found: list[npt.NDArray[Any]] = []
+        rivals["torch_ratio"] = timed(lambda: found.append(on_one_thread(name, Y, radius)))
+        if not float(np.abs(found[0] - expected).max()) <= 1e-3 * peak:  # it adds up in the dtype
+            raise WrongResultError("what is written in PyTorch to compare with differs from plain NumPy")
     times = by_turns(
         {"copy": lambda: np.copyto(out, Y), "solve": lambda: ball.project(Y, out=out, threads=1)},
         prepare=lambda: None, budget=2 * bench.budget, fewest=3 if bench.quick else 7,
     )  # fmt: skip
     seconds, copy_seconds = median(times["solve"]), median(times["copy"])
-    return {
+    return {key: value / copy_seconds for key, value in rivals.items()} | {
         "kind": "family", "threads": 1, "seconds": seconds, "copy_seconds": copy_seconds,
-        "ratio": seconds / copy_seconds, "plain_ratio": plain_seconds / copy_seconds, "residual": error,
-        "repeats": len(times["solve"]),
+        "ratio": seconds / copy_seconds, "residual": error, "repeats": len(times["solve"]),
     }  # fmt: skip
 
 

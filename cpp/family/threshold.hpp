@@ -53,29 +53,26 @@ struct Survivors {
     }
 };
 
-// The root, from t to its left. The result is such that the excess over it, as it comes out when rounded, is at most the
-// radius.
+// The root, from t to its left, where the line is known. The result is such that the excess over it, as it comes out when
+// rounded, is at most the radius. `members` are then those above it.
 template <class T, bool Signed>
-double root_from(Survivors<T, Signed> members, double radius, double t) {
-    std::int64_t before = -1;
-    for (;;) {
-        const auto [excess, count] = members.keep_above(t);
+double root_from(Survivors<T, Signed>& members, double radius, double t, typename Survivors<T, Signed>::Line line) {
+    for (std::int64_t before = -1;;) {
+        const auto [excess, count] = line;
         if (count == 0) return t;
         const double next = t + (excess - radius) / static_cast<double>(count);
         const bool last = count == before || next <= t;
-        if (!(next <= t)) t = next;
+        if (!(next <= t)) t = next, line = members.keep_above(t);
         if (last) break;
         before = count;
     }
-    std::int64_t left = 0;
-    for (;;) {
-        const auto [excess, count] = members.keep_above(t);
-        left = count;
-        if (count == 0 || excess <= radius) break;
-        t = std::max(t + (excess - radius) / static_cast<double>(count),
+    while (line.count > 0 && line.excess > radius) {
+        t = std::max(t + (line.excess - radius) / static_cast<double>(line.count),
                      std::nextafter(t, std::numeric_limits<double>::infinity()));
+        line = members.keep_above(t);
     }
     // Members within rounding of the threshold are zero. Looked for where results are few enough to be looked at.
+    std::int64_t left = line.count;
     for (double up = t; left <= 64 && left > 1 && up <= t + 4.0 * std::numeric_limits<double>::epsilon() * std::fabs(t);) {
         up = std::nextafter(up, std::numeric_limits<double>::infinity());
         const auto [excess, count] = members.keep_above(up);
@@ -85,46 +82,66 @@ double root_from(Survivors<T, Signed> members, double radius, double t) {
     return t;
 }
 
-// The threshold of a group; 0 where its sum is not above the radius. `each` calls its argument with every run of the
-// members; `scratch` takes all of them and lane_limit more. `sum` is that of the magnitudes. A guess left of the root, but
-// not far, spares most of the work; any other costs one more look.
-template <class T, bool Signed, class Each>
-double threshold_of(Each each, T* scratch, std::int64_t n, double radius, double sum, double guess = -HUGE_VAL) {
-    constexpr double units = 8.0 * std::numeric_limits<double>::epsilon();
-    const auto count = static_cast<double>(n);
-    if (!Signed && sum <= radius * inside) return 0.0;
-    Survivors<T, Signed> members{scratch, 0};
-    const auto take_above = [&](double t) {
-        const T low = floor_to<T>(t);
-        double excess = 0.0;
-        members.size = 0;
-        each([&](const T* y, std::int64_t k) {
-            members.size += family_kernels<T>().row_filter[Signed](y, k, low, scratch + members.size, &excess);
-        });
-        return excess - static_cast<double>(members.size) * (t - static_cast<double>(low));
-    };
-    // The root of the line through all the members: left of the root, but for rounding.
-    double start = Signed ? -HUGE_VAL : std::max(((sum - radius) - units * sum) / count, 0.0);
-    if (guess > start) {
-        const double excess = take_above(guess);
-        if (excess >= radius) return root_from<T, Signed>(members, radius, guess);
-        if (members.size > 0) {  // a step from the right of the root lands on its left
-            const double step = (excess - radius) / static_cast<double>(members.size);
-            start = std::max(start, guess + step - units * (std::fabs(guess) - step));
+// Where to look for the threshold of a group of n members, whose magnitudes add up to `sum`, but for rounding: from a point
+// to its left, and, if that is further right, from a guess, which may be wrong.
+template <bool Signed>
+struct Start {
+    double left, first;
+
+    Start(double radius, double sum, std::int64_t n, double guess = -HUGE_VAL) {
+        const auto count = static_cast<double>(n);
+        // The root of the line through all the members. Their sum is not known with its signs: then, a point below them all.
+        left = Signed ? -2.0 * (sum + radius / count) : std::max(((sum - radius) - units * sum) / count, 0.0);
+        first = std::max(left, guess);
+    }
+    static constexpr double units = 8.0 * std::numeric_limits<double>::epsilon();
+};
+
+// The threshold of a group whose sum is above the radius. `list(t)` gives the members above t, perhaps in the same place as
+// before; it is called with start.first, and once more if that was right of the root.
+template <class T, bool Signed, class List>
+double threshold_from(const Start<Signed>& start, std::int64_t n, double radius, List list, std::int64_t* above = nullptr) {
+    constexpr double units = Start<Signed>::units;
+    double t = start.first;
+    Survivors<T, Signed> members = list(t);
+    auto line = members.keep_above(t);
+    if (t > start.left && line.excess < radius) {
+        double back = start.left;
+        if (line.count > 0) {  // a step from the right of the root lands on its left
+            const double step = (line.excess - radius) / static_cast<double>(line.count);
+            back = std::max(back, t + step - units * (std::fabs(t) - step));
         }
+        members = list(t = back);
+        line = members.keep_above(t);
     }
-    if (start == -HUGE_VAL) {  // the sum is not known with its signs: from a point below all the members
-        const double low = -2.0 * (sum + radius / count);
-        start = low + (take_above(low) - radius) / count + 2.0 * units * low;
+    if (Signed && t == start.left) {  // now the sum is known
+        t += (line.excess - radius) / static_cast<double>(n) + 2.0 * units * start.left;
+        line = members.keep_above(t);
     }
-    take_above(start);
-    return root_from<T, Signed>(members, radius, start);
+    const double root = root_from<T, Signed>(members, radius, t, line);
+    if (above != nullptr) *above = members.size;
+    return root;
 }
 
-// The same for members in a row.
+// Lists the members of a group in `scratch`, which takes all of them and lane_limit more; `each` calls its argument with
+// every run of them.
+template <class T, bool Signed, class Each>
+auto lister(Each each, T* scratch) {
+    return [each, scratch](double t) {
+        Survivors<T, Signed> members{scratch, 0};
+        each([&](const T* y, std::int64_t k) {
+            members.size += family_kernels<T>().row_keep[Signed](y, k, floor_to<T>(t), scratch + members.size);
+        });
+        return members;
+    };
+}
+
+// The threshold of members in a row; 0 where their sum is not above the radius.
 template <class T, bool Signed>
 double threshold_of_row(const T* row, T* scratch, std::int64_t n, double radius, double sum) {
-    return threshold_of<T, Signed>([&](auto f) { f(row, n); }, scratch, n, radius, sum);
+    if (!Signed && sum <= radius * inside) return 0.0;
+    return threshold_from<T, Signed>(Start<Signed>(radius, sum, n), n, radius,
+                                     lister<T, Signed>([&](auto f) { f(row, n); }, scratch));
 }
 
 // Far from 1 the sums of a group might overflow and its quotients vanish.
@@ -203,7 +220,8 @@ public:
                 if (hi >= root.upper) return tau = root.lower, true;
                 root.anchor = hi, root.excess = excess_;
             } else {
-                tau = root_from<T, R::is_signed>(survivors(), radius_, lo);
+                auto members = survivors();
+                tau = root_from<T, R::is_signed>(members, radius_, lo, at_lo);
                 return true;
             }
             if (!R::is_signed && root.lower <= 0.0) {
@@ -236,13 +254,11 @@ private:
         for (std::int64_t c = 0; c < clusters; ++c)
             runs_.each(group_, c * (n_ - cluster) / (clusters - 1), cluster,
                        [&](const T* y, std::int64_t n) { sample_.insert(sample_.end(), y, y + n); });
-        double sum = 0.0;
-        for (T& y : sample_) {
-            if (!R::is_signed) y = std::fabs(y);
-            const double size = std::fabs(static_cast<double>(y));
-            sum += size, sample_peak_ = std::max(sample_peak_, size);
-        }
-        sample_sum_ = sum;
+        if (!R::is_signed)
+            for (T& y : sample_) y = std::fabs(y);
+        double rough = 0.0;
+        kernels<T>().row_stats(sample_.data(), sampled, sampled, 1, &rough, &sample_peak_);
+        const double sum = sample_sum_ = family_kernels<T>().row_total[0](sample_.data(), sampled);
         usable_ = radius_ > 0.0 && sum > 0.0 && in_range(sum, sizeof(T) == sizeof(float));
         sample_.resize(sampled + lane_limit);
     }
@@ -253,10 +269,10 @@ private:
         return Survivors<T, R::is_signed>{scratch_.data(), sampled}.keep_above(t).excess;
     }
 
-    std::int64_t sampled_above(T t) const {
-        std::int64_t count = 0;
-        for (std::int64_t i = 0; i < sampled; ++i) count += sample_[static_cast<std::size_t>(i)] > t;
-        return count;
+    // Lists those of the sample that are above t, in scratch_.
+    std::int64_t sampled_above(T t) {
+        scratch_.resize(sample_.size());
+        return family_kernels<T>().row_keep[R::is_signed](sample_.data(), sampled, t, scratch_.data());
     }
 
     // Chooses the window of the next read. The sample is given its share of the radius; or, where the excess over some
@@ -281,8 +297,8 @@ private:
         const double from = anchored ? std::min(root.anchor, tau) : tau;
         const double to = anchored ? std::max(root.anchor, tau) : std::numeric_limits<double>::infinity();
         double count = 0.0, sum = 0.0, square = 0.0;
-        for (std::int64_t i = 0; i < sampled; ++i) {
-            const double y = static_cast<double>(sample_[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = sampled_above(floor_to<T>(from)); i-- > 0;) {
+            const double y = static_cast<double>(scratch_[static_cast<std::size_t>(i)]);
             const double z = std::max(std::min(y, to) - from, 0.0);
             count += y > tau, sum += z, square += z * z;
         }

@@ -353,35 +353,6 @@ void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, 
         strip_gap_of<T, false>(y, stride, n, width, at, count, t, s, k, below, above);
 }
 
-template <class T, bool Stream, bool Sparse>
-void strip_clip_to(const T* y, T* x, Index width, const T* caps, Index ahead) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    const auto zero = L::all(T(0));
-    const auto clamp = [&](typename L::Reg v, typename L::Reg high) { return L::max(L::min(v, high), L::minus(high)); };
-    Index i = to_alignment(x, width);
-    if (i > 0) L::store_first(x, i, clamp(L::load_first(y, i), L::load_first(caps, i)));
-    for (; i + W <= width; i += W) {
-        const auto high = L::load(caps + i);
-        if (Sparse && L::bits(L::above(high, zero)) == 0) {  // a whole register of zero groups: y need not be read
-            put<T, Stream>(x + i, zero);
-        } else {
-            if (Sparse) ask_for(y + i + ahead);
-            put<T, Stream>(x + i, clamp(L::load(y + i), high));
-        }
-    }
-    const Index rest = width - i;
-    if (rest > 0) L::store_first(x + i, rest, clamp(L::load_first(y + i, rest), L::load_first(caps + i, rest)));
-}
-
-template <class T>
-void strip_clip(const T* y, T* x, Index width, const T* caps, bool stream, bool sparse, Index ahead) {
-    if (stream && sparse) return strip_clip_to<T, true, true>(y, x, width, caps, ahead);
-    if (stream) return strip_clip_to<T, true, false>(y, x, width, caps, ahead);
-    if (sparse) return strip_clip_to<T, false, true>(y, x, width, caps, ahead);
-    strip_clip_to<T, false, false>(y, x, width, caps, ahead);
-}
-
 template <class T>
 Kernels<T> table() {
     return {.lanes = Lanes<T>::width,
@@ -392,7 +363,6 @@ Kernels<T> table() {
             .strip_stats = strip_stats<T>,
             .strip_above = strip_above<T>,
             .strip_gap = strip_gap<T>,
-            .strip_clip = strip_clip<T>,
             .two_lines = two_lines,
             .list_above = list_above,
             .careful_sum = careful_sum,

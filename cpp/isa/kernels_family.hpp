@@ -24,11 +24,7 @@ template <class T, bool Signed, class Term, class Fold>
     if (n - i >= W) term(of(L::load(y + i)), 0), i += W;
     if (n - i >= W) term(of(L::load(y + i)), 1), i += W;
     if (n - i >= W) term(of(L::load(y + i)), 2), i += W;
-    if (n - i > 0) {
-        alignas(64) T rest[W];
-        for (Index j = 0; j < W; ++j) rest[j] = j < n - i ? y[i + j] : filler;
-        term(of(L::load(rest)), 3);
-    }
+    if (n - i > 0) term(of(load_or(y + i, n - i, L::all(filler))), 3);
     fold();
 }
 
@@ -107,6 +103,22 @@ Index row_filter(const T* y, Index n, T t, T* found, double* excess) {
 }
 
 template <class T, bool Signed>
+Index row_keep(const T* y, Index n, T t, T* found) {
+    using L = Lanes<T>;
+    const auto threshold = L::all(t);
+    Index to = 0;
+    over_all<T, Signed>(
+        y, n, Signed ? t : T(0),
+        [&](typename L::Reg v, int) __attribute__((always_inline)) {
+            const unsigned bits = L::bits(L::above(v, threshold));
+            L::compress(found + to, bits, v);
+            to += popcount(bits);
+        },
+        []() {});
+    return to;
+}
+
+template <class T, bool Signed>
 Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Index* above, double* total) {
     using L = Lanes<T>;
     const auto low = L::all(lo), high = L::all(hi);
@@ -135,7 +147,12 @@ Index row_window(const T* y, Index n, T lo, T hi, T* found, double* excess, Inde
 // ---- writing ------------------------------------------------------------------------------------------------------
 
 // A parameter p is given as the largest T that is not above it, and what is left of it: an entry loses first the one, then
-// the other, and is right to a unit in its last place though p is more than T can hold.
+// the other, and is right to a unit in its last place though p is more than T can hold. Where it leaves nothing of a whole
+// register of groups, these need not be read.
+template <class T>
+bool below_top(typename Lanes<T>::Reg p) {
+    return Lanes<T>::bits(Lanes<T>::above(Lanes<T>::all(sizeof(T) == 8 ? T(__DBL_MAX__) : T(__FLT_MAX__)), p)) != 0;
+}
 template <class T>
 struct Shrink {  // towards zero, by the parameter
     using L = Lanes<T>;
@@ -150,6 +167,7 @@ struct Shrink {  // towards zero, by the parameter
     static Reg all(Reg y, Reg high, Reg low) {
         return sizeof(T) == 8 ? less_all(y, high) : less_all(less_all(y, high), low);
     }
+    static bool leaves_some(Reg high) { return below_top<T>(high); }
 };
 template <class T>
 struct Shift {  // down by the parameter, to zero at most
@@ -159,6 +177,7 @@ struct Shift {  // down by the parameter, to zero at most
     static Reg all(Reg y, Reg high, Reg low) {
         return L::max(less(less(y, high), low), L::all(0));
     }
+    static bool leaves_some(Reg high) { return below_top<T>(high); }
 };
 template <class T>
 struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
@@ -166,6 +185,14 @@ struct Scale {  // by a parameter >= 0; that of 0 leaves no sign either
     using Reg = typename L::Reg;
     static T one(T y, T high, T) { return high > T(0) ? y * high : T(0); }
     static Reg all(Reg y, Reg high, Reg) { return keep_where<T>(L::above(high, L::all(0)), times(y, high)); }
+    static bool leaves_some(Reg high) { return L::bits(L::above(high, L::all(0))) != 0; }
+};
+template <class T>
+struct Clip {  // to the parameter
+    using L = Lanes<T>;
+    using Reg = typename L::Reg;
+    static Reg all(Reg y, Reg high, Reg) { return L::max(L::min(y, high), L::minus(high)); }
+    static bool leaves_some(Reg high) { return L::bits(L::above(high, L::all(0))) != 0; }
 };
 
 template <class T, class Op, bool Stream>
@@ -184,20 +211,52 @@ void row_map(const T* y, T* x, Index n, T high, T low, bool stream) {
     stream ? row_map_to<T, Op, true>(y, x, n, high, low) : row_map_to<T, Op, false>(y, x, n, high, low);
 }
 
-template <class T, class Op, bool Stream>
-void strip_map_to(const T* y, T* x, Index width, const T* high, const T* low) {
+// R rows at once, whose numbers are then loaded once: each row is a stream of its own to read and one to write.
+template <class T, class Op, bool Stream, int R>
+void strip_map_rows(const T* y, Index y_stride, T* x, Index x_stride, Index width, const T* high, const T* low,
+                    Index ahead) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
+    const auto some = [&](Index i, Index n) __attribute__((always_inline)) {
+        const auto h = L::load_first(high + i, n), l = L::load_first(low + i, n);
+        for (Index r = 0; r < R; ++r)
+            L::store_first(x + r * x_stride + i, n, Op::all(L::load_first(y + r * y_stride + i, n), h, l));
+    };
     Index i = Stream ? to_alignment(x, width) : 0;
-    for (Index h = 0; h < i; ++h) x[h] = Op::one(y[h], high[h], low[h]);
-    for (; i + W <= width; i += W)
-        put<T, Stream>(x + i, Op::all(L::load(y + i), L::load(high + i), L::load(low + i)));
-    for (; i < width; ++i) x[i] = Op::one(y[i], high[i], low[i]);
+    if (i > 0) some(0, i);
+    for (; i + W <= width; i += W) {
+        const auto h = L::load(high + i), l = L::load(low + i);
+        if (Op::leaves_some(h))
+            for (Index r = 0; r < R; ++r) {
+                ask_for(y + r * y_stride + i + ahead);
+                put<T, Stream>(x + r * x_stride + i, Op::all(L::load(y + r * y_stride + i), h, l));
+            }
+        else
+            for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * x_stride + i, L::all(0));
+    }
+    if (i < width) some(i, width - i);
+}
+
+template <class T, class Op, bool Stream>
+void strip_map_to(const T* y, Index y_stride, T* x, Index x_stride, Index rows, Index before, Index width, const T* high,
+                  const T* low) {
+    constexpr Index R = 4, far = 2 * R;
+    // Rows can be streamed together if they are aligned alike.
+    const bool together = !Stream || x_stride % Lanes<T>::width == 0;
+    while (rows > 0) {
+        const bool several = together && rows >= R;
+        rows -= several ? R : 1;
+        const Index ahead = rows + before >= far ? -far * y_stride : 0;
+        (several ? strip_map_rows<T, Op, Stream, R> : strip_map_rows<T, Op, Stream, 1>)(
+            y + rows * y_stride, y_stride, x + rows * x_stride, x_stride, width, high, low, ahead);
+    }
 }
 
 template <class T, class Op>
-void strip_map(const T* y, T* x, Index width, const T* high, const T* low, bool stream) {
-    stream ? strip_map_to<T, Op, true>(y, x, width, high, low) : strip_map_to<T, Op, false>(y, x, width, high, low);
+void strip_map(const T* y, Index y_stride, T* x, Index x_stride, Index rows, Index before, Index width, const T* high,
+               const T* low, bool stream) {
+    (stream ? strip_map_to<T, Op, true> : strip_map_to<T, Op, false>)(y, y_stride, x, x_stride, rows, before, width, high,
+                                                                    low);
 }
 
 // ---- turning -------------------------------------------------------------------------------------------------------
@@ -217,74 +276,53 @@ void transpose(typename Lanes<T>::Reg (&square)[Lanes<T>::width]) {
     }
 }
 
-// Some columns of one register: which, and where they go.
-struct Piece {
-    Index base, to;
-    unsigned bits;
-};
-inline constexpr Index tile_stride = gather_limit + lane_limit;
-
-// Side by side into the tile, row by row.
-template <class T>
-void squeeze_rows(const T* y, Index stride, Index height, Index left, Index width, const Piece* pieces, Index number,
-                  T* tile) {
+// A square of rows and columns is turned in registers, so that each column can be squeezed into its list. All of it is
+// written without asking what there is: the guess would often fail.
+template <class T, bool Signed, bool Partial>
+void strip_keep_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* lists,
+                   Index room, const Index* which, Index* sizes) {
     using L = Lanes<T>;
-    for (Index i = 0; i < height; ++i, y += stride, tile += tile_stride) {
-        const Index ahead = i + 8 < left ? 8 * stride : 0;  // the hardware does not foresee a step to another row
-        for (Index p = 0; p < number; ++p) {
-            __builtin_prefetch(y + ahead + pieces[p].base, 0, 2);
-            const auto v = width < L::width ? L::load_first(y, width) : L::load(y + pieces[p].base);
-            L::compress(tile + pieces[p].to, pieces[p].bits, v);
+    constexpr Index W = L::width;
+    for (Index r = 0; r < n; r += W) {
+        const Index height = n - r < W ? n - r : W, ahead = n - r >= 2 * W ? W * stride : 0;
+        const unsigned rows = (1u << height) - 1u;
+        for (Index p = 0; p < count; ++p) {
+            const T* block = y + r * stride + at[p];
+            typename L::Reg square[W];
+            for (Index i = 0; i < W; ++i) {
+                const T* row = block + (i < height ? i : height - 1) * stride;
+                ask_for(row + ahead);
+                square[i] = Partial ? L::load_first(row, width) : L::load(row);
+            }
+            transpose<T>(square);
+            for (Index i = 0; i < W; ++i) {
+                const auto v = Signed ? square[i] : L::magnitude(square[i]);
+                const unsigned bits = L::bits(L::above(v, L::all(t[p * W + i]))) & rows;
+                Index& size = sizes[p * W + i];
+                L::compress(lists + which[p * W + i] * room + (size < room - W ? size : room - W), bits, v);
+                size += popcount(bits);
+            }
         }
     }
 }
 
-// The wanted columns are squeezed into a tile, which lies in the first cache, and turned from there.
-template <class T>
-void strip_gather(const T* y, Index stride, Index n, Index width, const Index* columns, Index count, T* rows,
-                  Index row_stride) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    Piece pieces[gather_limit];
-    Index number = 0;
-    for (Index j = 0; j < count; ++j) {
-        // The last register of the strip may begin early, so as not to read past its end.
-        const Index base = columns[j] / W * W + W <= width || width < W ? columns[j] / W * W : width - W;
-        if (number == 0 || pieces[number - 1].base != base) pieces[number++] = {base, j, 0};
-        pieces[number - 1].bits |= 1u << (columns[j] - base);
-    }
-    alignas(64) T tile[W * tile_stride];
-    const bool whole = number * W == count;  // nothing to squeeze: every column of every register is wanted
-    for (Index r = 0; r < n; r += W) {
-        const Index height = n - r < W ? n - r : W;
-        const T* block = y + r * stride;
-        if (!whole || height < W) squeeze_rows(block, stride, height, n - r, width, pieces, number, tile);
-        for (Index j = 0; j < count; j += W) {
-            typename L::Reg square[W];
-            if (whole && height == W)
-                for (Index i = 0; i < W; ++i) square[i] = L::load(block + i * stride + pieces[j / W].base);
-            else
-                for (Index i = 0; i < W; ++i) square[i] = L::load(tile + i * tile_stride + j);
-            transpose<T>(square);
-            const Index wanted = count - j < W ? count - j : W;
-            T* to = rows + j * row_stride + r;
-            if (height == W)  // a masked store is slow even when it masks nothing
-                for (Index i = 0; i < wanted; ++i) L::store(to + i * row_stride, square[i]);
-            else
-                for (Index i = 0; i < wanted; ++i) L::store_first(to + i * row_stride, height, square[i]);
-        }
-    }
+template <class T, bool Signed>
+void strip_keep(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, T* lists,
+                Index room, const Index* which, Index* sizes) {
+    (width < Lanes<T>::width ? strip_keep_of<T, Signed, true> : strip_keep_of<T, Signed, false>)(
+        y, stride, n, width, at, count, t, lists, room, which, sizes);
 }
 
 template <class T>
 FamilyKernels<T> family_table() {
     return {{row_total<T, false>, row_total<T, true>},
             {strip_total<T, false>, strip_total<T, true>},
+            {row_keep<T, false>, row_keep<T, true>},
             {row_filter<T, false>, row_filter<T, true>},
             {row_window<T, false>, row_window<T, true>},
             {row_map<T, Shrink<T>>, row_map<T, Shift<T>>, row_map<T, Scale<T>>},
-            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>},
-            strip_gather<T>};
+            {strip_map<T, Shrink<T>>, strip_map<T, Shift<T>>, strip_map<T, Scale<T>>, strip_map<T, Clip<T>>},
+            {strip_keep<T, false>, strip_keep<T, true>}};
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -18,6 +18,13 @@ typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::
     else
         return _mm512_maskz_mov_ps(m, v);
 }
+// The first n at p, and `rest` in the other lanes.
+inline Double load_or(const double* p, std::int64_t n, Double rest) {
+    return _mm512_mask_loadu_pd(rest, Lanes<double>::first(n), p);
+}
+inline __m512 load_or(const float* p, std::int64_t n, __m512 rest) {
+    return _mm512_mask_loadu_ps(rest, Lanes<float>::first(n), p);
+}
 inline Double less(Double a, Double b) { return _mm512_sub_pd(a, b); }
 inline __m512 less(__m512 a, __m512 b) { return _mm512_sub_ps(a, b); }
 inline Double low_half(__m512 v) { return _mm512_cvtps_pd(_mm512_castps512_ps256(v)); }
@@ -32,6 +39,14 @@ typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::
     else
         return _mm256_and_ps(m, v);
 }
+inline Double load_or(const double* p, std::int64_t n, Double rest) {
+    const auto some = Lanes<double>::first(n);
+    return _mm256_blendv_pd(rest, _mm256_maskload_pd(p, some), _mm256_castsi256_pd(some));
+}
+inline __m256 load_or(const float* p, std::int64_t n, __m256 rest) {
+    const auto some = Lanes<float>::first(n);
+    return _mm256_blendv_ps(rest, _mm256_maskload_ps(p, some), _mm256_castsi256_ps(some));
+}
 inline Double less(Double a, Double b) { return _mm256_sub_pd(a, b); }
 inline __m256 less(__m256 a, __m256 b) { return _mm256_sub_ps(a, b); }
 inline Double low_half(__m256 v) { return _mm256_cvtps_pd(_mm256_castps256_ps128(v)); }
@@ -44,6 +59,11 @@ Reg times(Reg a, Reg b) {
 template <class T>  // v where the mask has it, else 0
 typename Lanes<T>::Reg keep_where(typename Lanes<T>::Mask m, typename Lanes<T>::Reg v) {
     return Lanes<T>::where(m, v, typename Lanes<T>::Reg{});
+}
+template <class T, class Reg>
+Reg load_or(const T* p, std::int64_t n, Reg rest) {
+    for (std::int64_t i = 0; i < n; ++i) rest[i] = p[i];
+    return rest;
 }
 template <class Reg>
 Reg less(Reg a, Reg b) {

@@ -42,6 +42,7 @@ def thresholds(
     threads: int,
     radii: Any,
     taus: Any,
+    sums: Any | None,
 ) -> tuple[bool, float]: ...
 def write(y: Any, x: Any, dtype: int, axes: int, kind: int, tiny: bool, threads: int, parameters: Any) -> None: ...
 def weighted_thresholds(

@@ -31,7 +31,7 @@ PARTS = (1e-12, 1e-6, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9)
 
 
 def project(name, y, radius, **options):
-    return normball.BALLS[name](radius).project(y, **options)
+    return getattr(normball, f"project_{name}")(y, radius, **options)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
@@ -118,6 +118,67 @@ def test_the_thresholds_are_those_of_exact_arithmetic(y, radius):
     assert abs(Fraction(tau) - exact_threshold(y, radius)) <= 8e-16 * scale
     tau = normball.project_l1(y, radius, return_info=True)[1].theta
     assert abs(Fraction(tau) - max(exact_threshold(np.abs(y), radius), 0)) <= 8e-16 * scale
+
+
+# ---- many groups, of which a few tell where to look for the others ----
+
+GROUPS = {
+    "alike": lambda rng, n: rng.standard_normal(n),
+    "scaled": lambda rng, n: rng.standard_normal(n) * 10.0 ** rng.integers(-6, 4),
+    "tails": lambda rng, n: np.clip(rng.standard_cauchy(n), -1e4, 1e4),
+    "ties": lambda rng, n: rng.integers(-2, 3, size=n).astype(float),
+    "flat": lambda rng, n: np.full(n, rng.standard_normal()),
+    "one": lambda rng, n: np.where(np.arange(n) == rng.integers(n), 3.0, 1e-3 * rng.standard_normal(n)),
+    "none": lambda rng, n: np.zeros(n),
+}
+
+
+def mixed(kinds, members, groups, dtype, order, seed):
+    """Groups across; they begin where no register does."""
+    rng = np.random.default_rng(seed)
+    Y = np.empty((members, groups + 3), dtype=dtype, order=order)[:, 3:]
+    for g in range(groups):
+        Y[:, g] = GROUPS[kinds[rng.integers(len(kinds))]](rng, members)
+    return Y
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["l1", "simplex"])
+@pytest.mark.parametrize("kinds", [("alike",), ("alike", "scaled", "tails"), tuple(GROUPS)], ids=len)
+def test_many_groups(name, dtype, order, kinds):
+    for members, groups in ((70, 300), (3, 500), (33, 2100)):
+        Y = mixed(kinds, members, groups, dtype, order, seed=members)
+        wide, eps = Y.astype(np.float64), float(np.finfo(dtype).eps)
+        rng = np.random.default_rng(groups)
+        parts = np.where(rng.random(groups) < 0.3, 0.0, 10.0 ** rng.uniform(-8, 0.2, size=groups))
+        radii = parts * np.abs(wide).sum(axis=0)
+        X, info = project(name, Y, radii, axis=0, return_info=True)
+        for g in range(0, groups, groups // 200):
+            scale = max(np.abs(wide[:, g]).max(), radii[g])
+            expected, tau = FAMILY[name].project(wide[:, g], radii[g], 0)
+            assert np.abs(X[:, g] - expected).max() <= (4 * eps + 4e-15) * scale
+            assert FAMILY["l1"].norm(X[:, g], 0) <= radii[g] * (1 + 4 * eps)
+            assert radii[g] == 0 or info.theta[g] == pytest.approx(tau, abs=4e-15 * scale)
+        # A share of the sum that is less than any number.
+        least = np.where(rng.random(groups) < 0.5, 5e-324, np.maximum(radii, 5e-324))
+        X0, info = project(name, Y, least, axis=0, return_info=True)
+        peaks = (np.abs(wide) if name == "l1" else wide).max(axis=0)
+        alone = least == 5e-324
+        assert not X0[:, alone & (peaks > 1e-300)].any()
+        assert (np.abs(info.theta - peaks) <= 4e-15 * np.abs(wide).max(axis=0))[alone].all()
+        assert np.abs(X0 - X)[:, ~alone].max() <= 4 * eps * np.abs(wide).max()
+        assert project(name, Y, radii, axis=0, out=Y) is Y
+        assert np.array_equal(X, Y)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_many_groups_on_many_threads(order):
+    Y = mixed(tuple(GROUPS), 500, 2200, "float32", order, seed=0)
+    for name in ("bilevel_l11", "linf1", "l12", "bilevel_l1inf"):
+        ball = normball.BALLS[name](0.1 * float(normball.BALLS[name](1.0).norm(Y)))
+        X = ball.project(Y, threads=1)
+        assert X.tobytes() == ball.project(Y, threads=2).tobytes()
 
 
 # ---- weights ----

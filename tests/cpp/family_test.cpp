@@ -198,14 +198,14 @@ int main() {
     std::mt19937_64 random(1);
     std::normal_distribution<double> normal;
     const std::vector<std::pair<std::int64_t, std::int64_t>> sizes = {{1, 1}, {1, 7},   {7, 1},    {3, 17},  {17, 3}, {16, 16},
-                                                                      {33, 65}, {65, 33}, {9, 300}, {300, 9}, {1, 70001}};
+                                                                      {33, 65}, {65, 33}, {9, 300}, {300, 9}, {1, 70001}, {2060, 11}};
     for (const auto& [m, n] : sizes) {
         std::vector<double> y(at(m * n));
         for (double& v : y) v = normal(random);
         if (m > 2) std::fill_n(y.begin() + n, n, 0.5);  // a group of ties
         check<float>(Dtype::f32, m, n, y);
         check<double>(Dtype::f64, m, n, y);
-        if (n > 1000) continue;
+        if (n > 1000 || m > 1000) continue;
         check<Half>(Dtype::f16, m, n, y);
         check<std::complex<float>>(Dtype::c64, m, n, y);
         check<std::complex<double>>(Dtype::c128, m, n, y);

@@ -115,7 +115,8 @@ def _lengths(call: Call) -> tuple[Call, Reals, float]:
 
 def _rounded_in(factors: Reals) -> Reals:
     """Return factors that are not too large where they are subnormal, and so rounded by much."""
-    return np.where(factors < _SHORT, np.nextafter(factors, 0.0), factors)
+    short = (factors > 0) & (factors < _SHORT)
+    return np.where(short, np.nextafter(factors, 0.0), factors) if short.any() else factors
 
 
 def _project_l2(call: Call) -> Reals:

@@ -71,7 +71,7 @@ class Steps:
         radii = _plain(np.broadcast_to(radii, self.shape))
         finite, reads = _core.thresholds(
             self._source, None if write is None else self._target, self.dtype, self.axes, WRITES[write or "shrink"],
-            signed, self.tiny(radii), not unchecked, self.threads, radii, taus,
+            signed, self.tiny(radii), not unchecked, self.threads, radii, taus, self._known.get("sum"),
         )  # fmt: skip
         self.reads += reads + (finite and write is not None)
         return taus, finite
@@ -126,7 +126,7 @@ def threshold(values: Reals, radii: Reals, kept: int) -> Reals:
     everything = (1 << values.ndim) - 1
     taus = np.zeros(group_shape(values, everything & ~kept))
     radii = _plain(radii)
-    _core.thresholds(values, None, DTYPES["d"], everything & ~kept, 0, False, False, False, 1, radii, taus)
+    _core.thresholds(values, None, DTYPES["d"], everything & ~kept, 0, False, False, False, 1, radii, taus, None)
     return taus
 
 
