@@ -295,7 +295,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         start = getattr(self, "_layer", None) if asked.descent == "refit" else None
         request = self._request(asked, start)
         if stream is None:
-            stream = Stream(plan, X.shape[1])
+            stream = Stream(seed, plan.network(X.shape[1]), asked.learning_rate)
         self._take(stream.learn(X, codes, sample_weight, plan, request))
         self._stream = stream
         return self
@@ -409,8 +409,8 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle.
 
-        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object; nor is what
-        `partial_fit` would go on from, which a pickle keeps.
+        `partial_fit` goes on from it to the same bits. `callback`, `checkpoint` and `cv` are not kept, since they may
+        be any object.
         """
         check_is_fitted(self)
         _persistence.save(self, path)
