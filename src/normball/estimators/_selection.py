@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
-TOLERANCE = 0.01  # of log-likelihood, for each sample
+TOLERANCE = (0.01, 0.02)  # of log-likelihood, for each sample: what one standard error counts for, at least and at most
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
@@ -98,9 +98,9 @@ class _Judge:
         return mean, float(np.sqrt(max(self.mean(np.square(better - worse)) - mean * mean, 0.0) / self.samples))
 
     def near(self, values: Floats, best: Floats) -> bool:
-        """Whether values are worse than the best by no more than one standard error, nor than the tolerance."""
+        """Whether values are worse than the best by no more than one standard error, within the tolerance."""
         mean, error = self.apart(best, values)
-        return mean <= min(error, TOLERANCE)
+        return mean <= min(max(error, TOLERANCE[0]), TOLERANCE[1])
 
     def best(self, judged: dict[tuple[int, str], Floats], head: str) -> tuple[int, str]:
         """Return where a head is best; of equals, with the fewest features."""
@@ -120,8 +120,8 @@ def choose(
     The heads stand from the simple to the others; one is left for the next if that gives more right answers, by more
     than one standard error of the paired difference, each where it is best. The number of features is judged by the
     log-likelihood of the held-out samples, which tells more than right and wrong where they are few: the fewest that
-    are worse than the best by no more than one standard error, nor by more than `TOLERANCE`, alone and together with
-    their neighbours on the path, which are nearly the same features. The heads in `slow` are tried at that number only.
+    are worse than the best by no more than one standard error, within `TOLERANCE`, alone and together with their
+    neighbours on the path, which are nearly the same features. The heads in `slow` are tried at that number only.
     """
     judge = _Judge(folds, y, weight)
     hits, likelihood = judge.hits, judge.likelihood
