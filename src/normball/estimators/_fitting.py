@@ -26,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
+REPEATS = 3  # of the inner folds, where samples are few and features many: there one partition tells little
+FEW_SAMPLES = 200
 CHOICE_SAMPLES = 20000  # on which the number of features and the head are chosen; a choice needs no more
 
 
@@ -129,8 +131,11 @@ def choice_of(data: Data, request: Request, norm: str, counts: Sequence[int], se
     if request.cv is None or isinstance(request.cv, int):
         some = _some(some, seed)
 
+    repeats = REPEATS if request.cv is None and len(some) < min(data.X.shape[1], FEW_SAMPLES) else 1
+    parts = [part for repeat in range(repeats) for part in splits(request.cv, data.y[some], seed + repeat)]
+
     def folds() -> Iterator[Fold]:
-        for number, (train, held_out) in enumerate(splits(request.cv, data.y[some], seed)):
+        for number, (train, held_out) in enumerate(parts):
             yield _fold(data, norm, some[train], some[held_out], max(counts), request.grown, f"fold {number + 1}")
 
     return choose(folds(), counts, names, data.y, data.weight, slow=("network",) if len(names) > 1 else ())

@@ -17,6 +17,8 @@ Indices = npt.NDArray[np.intp]
 POOL = 1024  # features, the best of the first layer, among which it looks
 STRENGTH = 0.01  # of the linear model, as the C of scikit-learn: at 0 the ranking is that of single features
 
+TOLERANCE = 1e-3  # of its fit: only the order of the gradients counts
+
 
 class Growth:
     """The columns of a table in the order in which they come in, worked out as far as it is asked for.
@@ -41,9 +43,11 @@ class Growth:
 
     def _grow(self, count: int) -> None:
         known = self._A[:, self._order]
-        made = Linear.fit(known, self._y, self._weight, self._classes, STRENGTH) if known.shape[1] else None
-        rates = self._weight @ self._targets / self._weight.sum()
-        left = self._targets - (rates if made is None else np.exp(made.log_proba(known)))
+        guess = self._weight @ self._targets / self._weight.sum()
+        if known.shape[1]:
+            made = Linear.fit(known, self._y, self._weight, self._classes, STRENGTH, TOLERANCE)
+            guess = np.exp(made.log_proba(known))
+        left = self._targets - guess
         score = np.abs(self._A.T @ (left * self._weight[:, None])).sum(1)
         score[self._order] = -1.0
         self._order = np.concatenate([self._order, ranked(score)[: count - len(self._order)]])

@@ -18,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+EVERY = 1024  # features, up to which all of them are tried too
 PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
 TOLERANCE = (0.01, 0.02)  # of log-likelihood, for each sample: what one standard error counts for, at least and at most
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
@@ -45,7 +46,7 @@ class Choice:
 def grid(features: int, limit: int | None = None) -> list[int]:
     """Return the numbers of features to try."""
     top = features if limit is None else min(features, limit)
-    return [k for k in GRID if k < top] + ([top] if top <= GRID[-1] else [])
+    return [k for k in GRID if k < top] + ([top] if top <= EVERY else [])
 
 
 def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
@@ -121,7 +122,8 @@ def choose(
     than one standard error of the paired difference, each where it is best. The number of features is judged by the
     log-likelihood of the held-out samples, which tells more than right and wrong where they are few: the fewest that
     are worse than the best by no more than one standard error, within `TOLERANCE`, alone and together with their
-    neighbours on the path, which are nearly the same features. The heads in `slow` are tried at that number only.
+    neighbours on the path, which are nearly the same features; and all between them and the best are so too, for
+    among many small numbers one may do well by chance. The heads in `slow` are tried at that number only.
     """
     judge = _Judge(folds, y, weight)
     hits, likelihood = judge.hits, judge.likelihood
@@ -144,8 +146,11 @@ def choose(
         head = other if mean > error else head
     smooth = _smoothed(likelihood)
     top = judge.best(smooth, head)
-    fine = [key for key in smooth if key[1] == head and judge.near(smooth[key], smooth[top])]
-    count = min(key[0] for key in fine if judge.near(likelihood[key], likelihood[top]))
+    count = top[0]
+    for key in sorted((key for key in smooth if key[1] == head and key[0] < count), reverse=True):
+        if not (judge.near(smooth[key], smooth[top]) and judge.near(likelihood[key], likelihood[top])):
+            break
+        count = key[0]
     for other in heads:
         if other not in quick:
             judge.hear(count, other)
