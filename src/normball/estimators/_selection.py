@@ -20,6 +20,7 @@ Indices = npt.NDArray[np.intp]
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 EVERY = 1024  # features, up to which all of them are tried too
 PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
+ENOUGH = 64  # but not before so many: of few features the next ones may do harm where the many help
 TOLERANCE = (0.01, 0.02)  # of log-likelihood, for each sample: what one standard error counts for, at least and at most
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
@@ -136,7 +137,7 @@ def choose(
         best = {head: judge.best(likelihood, head) for head in quick}
         lost = [judge.apart(likelihood[best[key[1]]], likelihood[key]) for key in likelihood if key[0] == count]
         worse = worse + 1 if all(mean > 2.0 * error for mean, error in lost) else 0
-        if worse >= PATIENCE:
+        if worse >= PATIENCE and count >= ENOUGH:
             break
 
     smooth = _smoothed(hits)
