@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
+from sklearn.base import TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +24,7 @@ __all__ = ["FittedMixin"]
 Floats = npt.NDArray[np.float64]
 
 
-class FittedMixin:
+class FittedMixin(TransformerMixin):  # type: ignore[misc]
     """All of the estimator but its parameters and its fitting."""
 
     # The latent vectors are data, not metadata to be routed.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 from sklearn.utils.validation import _check_sample_weight
@@ -39,9 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class SupervisedAutoencoder(
-    FittedMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator  # type: ignore[misc]
-):
+class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that finds the few features that matter.
 
     A network is trained on all the features, and its first layer is projected onto the ball of a norm that makes whole
