@@ -80,6 +80,8 @@ bench-quick: $(VENV)/.installed ## the same in a minute; for checking the benchm
 bench-selection: $(VENV)/.installed ## features and accuracy against rivals, real tables in DATA if there: about an hour
 	@$(PY) -m pip install -qq lassonet
 	@$(PY) -m benchmarks.selection --data $(DATA) --out benchmarks/results
+	@$(PY) -m benchmarks.selection.speed
+	@$(PY) -m benchmarks.selection.simulated
 
 reproduce: $(VENV)/.installed ## the paper's figures and tables anew, in paper/: half an hour on two quiet CPUs
 	@$(PY) -m normball reproduce --out paper

@@ -44,7 +44,8 @@ def table(records: list[dict[str, Any]]) -> str:
     for name, methods in _groups(records).items():
         lines += [
             f"\n**{name}**\n",
-            "| method | fits | accuracy % | balanced % | default better by | features | informative | stability | s |",
+            "| method | fits | accuracy % | balanced % | default better by | features | informative | stability "
+            "| CPU s |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
         for method, runs in methods.items():

@@ -141,8 +141,21 @@ def test_the_rule_of_one_standard_error():
     assert number([1, 2, 3, 4, 8]) == 3  # 2 is judged together with 1
     assert number([2, 3, 4, 8]) == 2
     assert number([1, 4, 8]) == 8
-    path = picked(lambda head, count: told(base if count < 4 else worse), [1, 2, 3, 4, 6, 8, 12, 16])[0].path
-    assert max(path["n_features"]) == 8  # three in a row are clearly worse: the path ends
+    path = picked(lambda head, count: told(base if count < 4 else worse), [1, 2, 3, 4, 6, 8, 16, 64, 96])[0].path
+    assert max(path["n_features"]) == 64  # three in a row and more are clearly worse: the path ends
+
+
+def test_a_number_that_does_well_by_chance_is_passed_over():
+    rng = np.random.default_rng(0)
+    base = rng.random(400) < 0.8
+    worse = base & (rng.random(400) < 0.8)
+    better = base.copy()
+    better[np.flatnonzero(~base)[:2]] = True  # hardly
+    answers = {1: base, 2: base, 3: worse, 4: worse, 6: worse, 8: better, 12: better, 16: better}
+    choice, _ = picked(lambda head, count: told(answers[count]), list(answers))
+    assert choice.count == 12  # 1 and 2 are near the best, but what comes after them is not; 8 stands beside 6
+    few = [1, 2, 8, 12, 16]
+    assert picked(lambda head, count: told(answers[count]), few)[0].count == 1
 
 
 def test_what_a_head_knows_counts_and_not_how_sure_it_is():
@@ -182,7 +195,8 @@ def test_the_slow_head_is_tried_where_the_others_stopped():
 
 def test_the_grid():
     assert grid(10) == [1, 2, 3, 4, 6, 8, 10]
-    assert max(grid(10000)) == 512
+    assert max(grid(10000)) == max(grid(1025)) == 512
+    assert grid(700)[-2:] == [512, 700]
 
 
 def test_the_decoder_learns_the_data():

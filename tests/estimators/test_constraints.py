@@ -1,12 +1,18 @@
 """Balls on other layers than the first, and the projected descent that starts from its last theta."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from normball import L1InfBall, L12Ball
+from normball import BilevelBall, L1InfBall, L12Ball
+from normball.balls import BALLS
 from normball.estimators import SupervisedAutoencoder
-from normball.nn import Linear, NGroups
+from normball.estimators._written import constraints_of, told
+from normball.nn import Cosine, Cubic, Linear, NGroups
 
 from .test_autoencoder import StoppedError, data
 
@@ -36,6 +42,51 @@ def test_constraints_that_cannot_be():
     ]:
         with pytest.raises(error, match=match):
             SupervisedAutoencoder(constraints=asked).fit(X, y)
+
+
+RADII = st.one_of(
+    st.floats(0.0, 1e300), st.floats(0.1, 5.0).map(np.float32), st.integers(1, 9).map(np.int64),
+    st.builds(Linear, st.floats(1.0, 9.0), st.floats(0.1, 1.0), st.integers(0, 99)),
+    st.builds(Cosine, st.floats(1.0, 9.0), st.just(0.5), st.just(10)), st.just(NGroups(Cubic(90, 3, steps=7))),
+)  # fmt: skip
+
+
+@given(st.sampled_from(sorted(BALLS)), RADII, st.sampled_from([0, 1, -1, (0, 1)]))
+def test_every_ball_comes_back_from_json(name, radius, axis):
+    balls = {"encoder.2.weight": BALLS[name](radius, axis=axis), (torch.nn.Linear, "bias"): BALLS[name](2)}
+    again = constraints_of(json.loads(json.dumps(told(balls))))
+    assert again == balls
+    assert list(map(repr, again)) == list(map(repr, balls))
+
+
+def test_constraints_come_back_from_a_file(tmp_path):
+    X, y = data()
+    balls = {"encoder.2.weight": L1InfBall(NGroups(7)), r"decoder\.2\..*ight": BilevelBall(0.4, axis=1, inner="l2")}
+    sae = SupervisedAutoencoder(6, head="network", epochs=3, constraints=balls, random_state=0).fit(X, y)
+    sae.save(tmp_path / "file")
+    again = SupervisedAutoencoder.load(tmp_path / "file")
+    assert again.get_params() == sae.get_params()
+    assert again.predict_proba(X).tobytes() == sae.predict_proba(X).tobytes()
+    assert again.fit(X, y).transform(X).tobytes() == sae.transform(X).tobytes()
+
+
+def test_constraints_that_no_file_can_hold(tmp_path):
+    class Mine(L1InfBall):
+        pass
+
+    class Layer(torch.nn.Linear):
+        pass
+
+    X, y = data()
+    sae = SupervisedAutoencoder(6, head="linear", epochs=1, random_state=0).fit(X, y)
+    for asked, match in [
+        ({"encoder.2.weight": Mine(1.0)}, r"save: expected constraints that are balls of normball.*Mine"),
+        ({"encoder.2.weight": L1InfBall(np.ones(3))}, r"save: .*number or a rule.*array"),
+        ({(Layer, "bias"): L1InfBall(1.0)}, r"save: expected constraints on modules of torch\.nn, got Layer"),
+    ]:
+        with pytest.raises(TypeError, match=match):
+            sae.set_params(constraints=asked).save(tmp_path / "file")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("after", [3, 8])

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from normball import L1InfBall
 from normball.estimators import SupervisedAutoencoder
-from normball.nn import NGroups
+from normball.nn import Linear, NGroups
 
 from .test_autoencoder import data
 
@@ -46,6 +46,37 @@ def test_the_same_bits_again_through_a_pickle_and_from_sparse_chunks():
     assert whole.predict_proba(X).tobytes() == again.predict_proba(X).tobytes()
     thin = streamed(SupervisedAutoencoder(5, random_state=0), sparse.csr_matrix(X), y)
     np.testing.assert_allclose(thin.predict_proba(X), whole.predict_proba(X), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_features_to_select": 5, "constraints": {"encoder.2.weight": L1InfBall(Linear(3.0, 0.5, steps=9))}},
+        {"n_features_to_select": "auto", "cv": 2, "epochs": 2, "hidden": (9, 8), "activation": "relu"},
+        {"radius": 0.05, "learning_rate": 0.02, "standardize": False},
+        {"norm": None},
+    ],
+)
+def test_a_stream_goes_on_from_its_file_to_the_same_bits(tmp_path, options):
+    X, y = data(samples=200)
+    whole = streamed(SupervisedAutoencoder(random_state=0, **options), X, y)
+    half = streamed(SupervisedAutoencoder(random_state=0, **options), X[:100], y[:100])
+    half.save(tmp_path / "half")
+    again = streamed(SupervisedAutoencoder.load(tmp_path / "half"), X[100:150], y[100:150])
+    again.save(tmp_path / "more")
+    again = SupervisedAutoencoder.load(tmp_path / "more").partial_fit(X[150:], y[150:])
+    assert again.predict_proba(X).tobytes() == whole.predict_proba(X).tobytes()
+    assert again.transform(X).tobytes() == whole.transform(X).tobytes()
+    assert again.feature_importances_.tobytes() == whole.feature_importances_.tobytes()
+    assert again._stream.written()[0] == whole._stream.written()[0]
+    assert half.predict_proba(X).tobytes() != whole.predict_proba(X).tobytes()  # there was something left to learn
+
+
+def test_a_fit_after_a_stream_leaves_no_stream_in_the_file(tmp_path):
+    X, y = data(samples=100)
+    sae = streamed(SupervisedAutoencoder(5, random_state=0), X, y).fit(X, y)
+    sae.save(tmp_path / "file")
+    assert not hasattr(SupervisedAutoencoder.load(tmp_path / "file"), "_stream")
 
 
 def test_a_chunk_may_lack_classes_and_be_small():

@@ -20,7 +20,19 @@ from normball.nn.constrain import constrain
 from normball.nn.double_descent import Frozen
 from normball.nn.radii import Rule
 
-__all__ = ["DESCENTS", "RANKING_STEPS", "Plan", "compacted", "final", "first_descent", "narrowed", "ranker", "whole"]
+__all__ = [
+    "DESCENTS",
+    "RANKING_STEPS",
+    "Plan",
+    "compacted",
+    "final",
+    "first_descent",
+    "layer",
+    "narrowed",
+    "ranker",
+    "ranking_steps",
+    "whole",
+]
 
 DESCENTS = ("refit", "double", "masked", "projected")
 
@@ -156,7 +168,12 @@ def ranker(
         squares = rows.batch(rows.mine(some)).square().sum()
         # The curvature grows with the length of the samples.
         size = float(plan.schooling.ranks.total(np.array(float(squares)))) / len(some)
-    return network, torch.optim.SGD(network.parameters(), lr=min(100.0 / max(size, 1e-12), 1.0), momentum=0.9)
+    return network, ranking_steps(network, min(100.0 / max(size, 1e-12), 1.0))
+
+
+def ranking_steps(network: Autoencoder, rate: float) -> torch.optim.SGD:
+    """Return the optimizer of the network that ranks."""
+    return torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9)
 
 
 def layer(network: Autoencoder) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from normball.estimators import _path
 from normball.estimators._descents import Plan, compacted, final, first_descent, layer, whole
 from normball.estimators._expand import associated
+from normball.estimators._growth import POOL, Growth
 from normball.estimators._heads import HEADS, Head, Network
 from normball.estimators._network import Autoencoder
 from normball.estimators._rows import Rows, moments
@@ -25,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 
+REPEATS = 3  # of the inner folds, where samples are few and features many: there one partition tells little
+FEW_SAMPLES = 200
 CHOICE_SAMPLES = 20000  # on which the number of features and the head are chosen; a choice needs no more
 
 
@@ -34,6 +37,7 @@ class Request:
 
     count: int | None
     radius: float | None
+    grown: bool
     head: str
     cv: Any
     standardize: bool
@@ -78,7 +82,21 @@ class Data:
         return y, torch.from_numpy(self.weight[index]).to(self.plan.device, self.plan.dtype)
 
 
-def _fold(data: Data, norm: str, train: Indices, held_out: Indices, top: int | None, stage: str) -> Fold:
+class _Ranking:
+    """The columns from the best on: those of the first layer, in the order of its scores or in that of growth."""
+
+    def __init__(self, data: Data, rows: Rows, train: Indices, order: Indices, top: int, grown: bool) -> None:
+        self.columns = order[: max(POOL, 2 * top) if grown else top]
+        self.table = rows.columns(train, self.columns)
+        y, weight = data.y[train], data.weight[train]
+        self._growth = Growth(self.table, y, weight, data.plan.classes) if grown else None
+
+    def first(self, count: int) -> Indices:
+        """Return the places of the best in `columns`."""
+        return np.arange(count) if self._growth is None else self._growth.first(count)
+
+
+def _fold(data: Data, norm: str, train: Indices, held_out: Indices, top: int, grown: bool, stage: str) -> Fold:
     """Rank on one part; judge on the other, with as many of the best as are asked for."""
     plan = data.plan
     train = train[data.weight[train] > 0]
@@ -86,17 +104,19 @@ def _fold(data: Data, norm: str, train: Indices, held_out: Indices, top: int | N
     y, weight = data.tensors(train)
     network = first_descent(plan, rows.hold(train), y, weight, data.X.shape[1], stage)
     order = _path.ranked(_path.scores(layer(network), norm))
-    width = len(order) if top is None else top
-    A, B = rows.columns(train, order[:width]), rows.columns(held_out, order[:width])
+    ranking = _Ranking(data, rows, train, order, top, grown)
+    table = rows.columns(held_out, ranking.columns)
 
     def log_proba(head: str, count: int) -> Floats:
+        best = ranking.first(count)
+        A = ranking.table[:, best]
         if head == "network":
-            part = Rows(A[:, :count], np.zeros(count), np.ones(count), torch.float64, plan.device, data.ranks)
+            part = Rows(A, np.zeros(count), np.ones(count), torch.float64, plan.device, data.ranks)
             name = f"{stage}, network of {count}"
             made: Head = Network(compacted(plan, part, y, weight, np.arange(count), name))
         else:
-            made = HEADS[head].fit(A[:, :count], data.y[train], data.weight[train], plan.classes)
-        return made.log_proba(B[:, :count])
+            made = HEADS[head].fit(A, data.y[train], data.weight[train], plan.classes)
+        return made.log_proba(table[:, best])
 
     return Fold(held_out, log_proba)
 
@@ -108,14 +128,24 @@ def choice_of(data: Data, request: Request, norm: str, counts: Sequence[int], se
         return Choice(counts[0], names[0], {})
 
     some = np.arange(len(data.y))
-    if len(some) > CHOICE_SAMPLES and (request.cv is None or isinstance(request.cv, int)):
-        some = np.sort(np.random.RandomState(seed).permutation(some)[:CHOICE_SAMPLES])
+    if request.cv is None or isinstance(request.cv, int):
+        some = _some(some, seed)
+
+    repeats = REPEATS if request.cv is None and len(some) < min(data.X.shape[1], FEW_SAMPLES) else 1
+    parts = [part for repeat in range(repeats) for part in splits(request.cv, data.y[some], seed + repeat)]
 
     def folds() -> Iterator[Fold]:
-        for number, (train, held_out) in enumerate(splits(request.cv, data.y[some], seed)):
-            yield _fold(data, norm, some[train], some[held_out], max(counts), f"fold {number + 1}")
+        for number, (train, held_out) in enumerate(parts):
+            yield _fold(data, norm, some[train], some[held_out], max(counts), request.grown, f"fold {number + 1}")
 
     return choose(folds(), counts, names, data.y, data.weight, slow=("network",) if len(names) > 1 else ())
+
+
+def _some(index: Indices, seed: int) -> Indices:
+    """Return as many of the samples as a choice needs."""
+    if len(index) <= CHOICE_SAMPLES:
+        return index
+    return np.sort(np.random.RandomState(seed).permutation(index)[:CHOICE_SAMPLES])
 
 
 def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fitted:
@@ -145,7 +175,14 @@ def fit(X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fit
     else:
         counts = [request.count] if request.count is not None else grid(features)
     choice = choice_of(data, request, norm, counts, plan.schooling.seed)
+    theta: float | None
+    radius: float | None
     theta, radius = _path.threshold(W, norm, choice.count)
+    if request.grown:
+        some = _some(everyone, plan.schooling.seed)
+        ranking = _Ranking(data, rows, some, order, choice.count, grown=True)
+        order = ranking.columns[ranking.first(choice.count)]
+        theta = radius = None  # no ball leaves them
     chosen = np.sort(order[: choice.count])
     expanded = False
     if request.expand is not None:

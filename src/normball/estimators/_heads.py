@@ -50,13 +50,15 @@ class Linear:
         self.coef, self.intercept = coef, intercept
 
     @classmethod
-    def fit(cls, X: Floats, y: npt.NDArray[np.intp], weight: Floats, classes: int, C: float = 0.1) -> Linear:
+    def fit(
+        cls, X: Floats, y: npt.NDArray[np.intp], weight: Floats, classes: int, C: float = 0.1, tol: float = 1e-6
+    ) -> Linear:
         """Fit to weighted samples; a class that has none gets no probability."""
         seen = np.unique(y[weight > 0])
         coef, intercept = np.zeros((classes, X.shape[1])), np.full(classes, -np.inf)
         intercept[seen] = 0.0
         if len(seen) > 1:
-            model = LogisticRegression(C=C, max_iter=1000, tol=1e-6).fit(X, y, sample_weight=weight)
+            model = LogisticRegression(C=C, max_iter=1000, tol=tol).fit(X, y, sample_weight=weight)
             rows = seen[1:] if len(seen) == 2 else seen  # for two classes scikit-learn keeps one row, of the second
             coef[rows], intercept[rows] = model.coef_, model.intercept_
         return cls(coef, intercept)

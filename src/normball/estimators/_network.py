@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import torch
@@ -70,6 +70,26 @@ class Autoencoder(nn.Module):
         draw = generator(seed, 1)
         self.encoder = _layers([features, *hidden, latent], activation, draw, dtype)
         self.decoder = _layers([latent, *hidden[::-1], outputs], activation, draw, dtype) if outputs else None
+
+    @classmethod
+    def of(cls, state: Mapping[str, Tensor], activation: str) -> Autoencoder:
+        """Return the network of a state dict, whose shapes tell its sizes."""
+
+        def sizes(part: str) -> list[int]:
+            weights = [name for name in state if name.startswith(part) and name.endswith(".weight")]
+            return [state[name].shape[0] for name in sorted(weights, key=lambda name: int(name.split(".")[1]))]
+
+        *hidden, latent = sizes("encoder")
+        outputs = (sizes("decoder") or [0])[-1]
+        first = state[FIRST]
+        network = cls(first.shape[1], hidden, latent, activation, outputs=outputs, dtype=first.dtype)
+        network.load_state_dict(state)
+        return network.eval()
+
+    @property
+    def activation(self) -> str:
+        """The name of what stands between the layers."""
+        return type(self.encoder[1]).__name__.lower()
 
     @property
     def first(self) -> nn.Linear:

@@ -12,14 +12,16 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from normball.estimators import _written
 from normball.estimators._heads import HEADS, Network
 from normball.estimators._network import Autoencoder
+from normball.estimators._states import under
+from normball.estimators._stream import Stream
 
 __all__ = ["fingerprint", "load", "save"]
 
 _FORMAT = 1
 _ANY = ("callback", "checkpoint", "cv")  # what belongs to one fit, and may be any object
-_UNSAVED = (*_ANY, "constraints")  # balls, whose radii may be any rule
 _NUMBERS = ("radius_", "theta_")
 
 
@@ -53,11 +55,15 @@ def save(estimator: Any, path: str | Path) -> None:
     arrays |= {f"path/{name}": values for name, values in path_columns.items()}
     tensors = {name: torch.from_numpy(np.array(value, order="C")) for name, value in arrays.items()}
     tensors |= {f"network/{name}": value.contiguous() for name, value in network.state_dict().items()}
-    params = {name: v for name, v in estimator.get_params(deep=False).items() if name not in _UNSAVED}
+    params = {name: v for name, v in estimator.get_params(deep=False).items() if name not in _ANY}
+    params["constraints"] = _written.told(params["constraints"])
     if isinstance(params["random_state"], np.random.RandomState):
         params["random_state"] = None
+    stream = None
+    if hasattr(estimator, "_stream"):
+        stream, state = estimator._stream.written()
+        tensors |= {f"stream/{name}": value.contiguous() for name, value in state.items()}
     names = getattr(estimator, "feature_names_in_", None)
-    decoder = network.decoder
     told = {
         "format": _FORMAT,
         "params": params,
@@ -68,22 +74,14 @@ def save(estimator: Any, path: str | Path) -> None:
         "path_heads": [str(name) for name in estimator.feature_path_.get("head", [])],
         "expanded": bool(estimator.expanded_),
         "numbers": {name: getattr(estimator, name) for name in _NUMBERS},
-        "sizes": [layer.out_features for layer in network.encoder if isinstance(layer, torch.nn.Linear)],
-        "activation": type(network.encoder[1]).__name__.lower(),
-        "outputs": 0 if decoder is None else _last(decoder).out_features,
-        "dtype": str(network.first.weight.dtype).removeprefix("torch."),
+        "activation": network.activation,
+        "stream": stream,
     }
     try:
         text = json.dumps(told)
     except TypeError as error:
         raise TypeError(f"save: expected parameters and labels that JSON can hold: {error}") from None
     save_file(tensors, path, metadata={"normball": text})
-
-
-def _last(layers: torch.nn.Sequential) -> torch.nn.Linear:
-    layer = layers[-1]
-    assert isinstance(layer, torch.nn.Linear)
-    return layer
 
 
 def load(estimator: Any, path: str | Path) -> None:
@@ -96,8 +94,9 @@ def load(estimator: Any, path: str | Path) -> None:
         if told["format"] != _FORMAT:
             raise ValueError(f"path: expected format {_FORMAT}, got {told['format']}, of another version of normball")
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    arrays = {name: value.numpy() for name, value in tensors.items() if not name.startswith("network/")}
+    arrays = {name: value.numpy() for name, value in tensors.items() if not name.startswith(("network/", "stream/"))}
     params: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told["params"].items()}
+    params["constraints"] = _written.constraints_of(told["params"]["constraints"])
     if isinstance(params.get("class_weight"), dict):  # JSON turns the keys into strings
         by_name = {str(label): label for label in (arrays["classes"].tolist() if "classes" in arrays else [])}
         params["class_weight"] = {by_name.get(key, key): v for key, v in params["class_weight"].items()}
@@ -106,18 +105,9 @@ def load(estimator: Any, path: str | Path) -> None:
     estimator.n_features_in_ = told["n_features"]
     if told["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(told["feature_names"], dtype=object)
-    network = Autoencoder(
-        len(arrays["chosen"]),
-        told["sizes"][:-1],
-        told["sizes"][-1],
-        told["activation"],
-        outputs=told["outputs"],
-        dtype=getattr(torch, told["dtype"]),
-    )
-    network.load_state_dict({n.removeprefix("network/"): v for n, v in tensors.items() if n.startswith("network/")})
-    estimator.network_ = network.eval()
+    estimator.network_ = Autoencoder.of(under(tensors, "network/"), told["activation"])
     estimator.head_ = told["head"]
-    estimator._head = Network(network)
+    estimator._head = Network(estimator.network_)
     if told["head"] != "network":
         estimator._head = HEADS[told["head"]](*(arrays[f"head/{n}"] for n in HEADS[told["head"]].arrays))
     estimator._mean, estimator._scale, estimator._chosen = arrays["mean"], arrays["scale"], arrays["chosen"]
@@ -129,5 +119,7 @@ def load(estimator: Any, path: str | Path) -> None:
     if told["path_heads"]:
         estimator.feature_path_["head"] = np.array(told["path_heads"])
     estimator.expanded_ = told["expanded"]
+    if told["stream"] is not None:
+        estimator._stream = Stream.read(told["stream"], under(tensors, "stream/"), estimator.feature_path_)
     for name, value in told["numbers"].items():
         setattr(estimator, name, value)

@@ -18,8 +18,10 @@ Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+EVERY = 1024  # features, up to which all of them are tried too
 PATIENCE = 3  # numbers of features in a row that are worse than the best before by two standard errors: the path ends
-TOLERANCE = 0.01  # of log-likelihood, for each sample
+ENOUGH = 64  # but not before so many: of few features the next ones may do harm where the many help
+TOLERANCE = (0.01, 0.02)  # of log-likelihood, for each sample: what one standard error counts for, at least and at most
 FLOOR = -3.0  # a sample's log-likelihood at worst: no single one shall decide
 TEMPERATURES = np.geomspace(0.25, 16.0, 13)
 GAUSSIAN_LIMIT = 512  # features; its time grows with their cube
@@ -45,7 +47,7 @@ class Choice:
 def grid(features: int, limit: int | None = None) -> list[int]:
     """Return the numbers of features to try."""
     top = features if limit is None else min(features, limit)
-    return [k for k in GRID if k < top] + ([top] if top <= GRID[-1] else [])
+    return [k for k in GRID if k < top] + ([top] if top <= EVERY else [])
 
 
 def splits(cv: Any, y: Indices, seed: int) -> list[tuple[Indices, Indices]]:
@@ -98,9 +100,9 @@ class _Judge:
         return mean, float(np.sqrt(max(self.mean(np.square(better - worse)) - mean * mean, 0.0) / self.samples))
 
     def near(self, values: Floats, best: Floats) -> bool:
-        """Whether values are worse than the best by no more than one standard error, nor than the tolerance."""
+        """Whether values are worse than the best by no more than one standard error, within the tolerance."""
         mean, error = self.apart(best, values)
-        return mean <= min(error, TOLERANCE)
+        return mean <= min(max(error, TOLERANCE[0]), TOLERANCE[1])
 
     def best(self, judged: dict[tuple[int, str], Floats], head: str) -> tuple[int, str]:
         """Return where a head is best; of equals, with the fewest features."""
@@ -120,8 +122,9 @@ def choose(
     The heads stand from the simple to the others; one is left for the next if that gives more right answers, by more
     than one standard error of the paired difference, each where it is best. The number of features is judged by the
     log-likelihood of the held-out samples, which tells more than right and wrong where they are few: the fewest that
-    are worse than the best by no more than one standard error, nor by more than `TOLERANCE`, alone and together with
-    their neighbours on the path, which are nearly the same features. The heads in `slow` are tried at that number only.
+    are worse than the best by no more than one standard error, within `TOLERANCE`, alone and together with their
+    neighbours on the path, which are nearly the same features; and all between them and the best are so too, for
+    among many small numbers one may do well by chance. The heads in `slow` are tried at that number only.
     """
     judge = _Judge(folds, y, weight)
     hits, likelihood = judge.hits, judge.likelihood
@@ -134,7 +137,7 @@ def choose(
         best = {head: judge.best(likelihood, head) for head in quick}
         lost = [judge.apart(likelihood[best[key[1]]], likelihood[key]) for key in likelihood if key[0] == count]
         worse = worse + 1 if all(mean > 2.0 * error for mean, error in lost) else 0
-        if worse >= PATIENCE:
+        if worse >= PATIENCE and count >= ENOUGH:
             break
 
     smooth = _smoothed(hits)
@@ -144,8 +147,11 @@ def choose(
         head = other if mean > error else head
     smooth = _smoothed(likelihood)
     top = judge.best(smooth, head)
-    fine = [key for key in smooth if key[1] == head and judge.near(smooth[key], smooth[top])]
-    count = min(key[0] for key in fine if judge.near(likelihood[key], likelihood[top]))
+    count = top[0]
+    for key in sorted((key for key in smooth if key[1] == head and key[0] < count), reverse=True):
+        if not (judge.near(smooth[key], smooth[top]) and judge.near(likelihood[key], likelihood[top])):
+            break
+        count = key[0]
     for other in heads:
         if other not in quick:
             judge.hear(count, other)

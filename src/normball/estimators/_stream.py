@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,13 @@ import torch
 from torch import Tensor
 
 from normball.estimators import _path
-from normball.estimators._descents import RANKING_STEPS, Plan, layer, narrowed, ranker
+from normball.estimators._descents import RANKING_STEPS, Plan, layer, narrowed, ranker, ranking_steps
 from normball.estimators._fitting import Data, Fitted, Request, choice_of
 from normball.estimators._heads import Network
+from normball.estimators._network import Autoencoder
 from normball.estimators._rows import Rows, deviations, sums
 from normball.estimators._selection import grid
+from normball.estimators._states import flattened, put_slots, slots_of, under, unflattened
 from normball.estimators._training import train
 from normball.nn.constrain import constrain
 
@@ -35,19 +38,63 @@ class Stream:
     to their means, and predicts. Both make one pass over each chunk, unless `epochs` says more.
     """
 
-    def __init__(self, plan: Plan, features: int) -> None:
-        self.seed, self.dtype = plan.schooling.seed, plan.dtype
+    def __init__(self, seed: int, network: Autoencoder, rate: float | None = None) -> None:
+        features = network.first.in_features
+        self.seed, self.dtype = seed, network.first.weight.dtype
         self.count: int | None = None
         self.path: dict[str, npt.NDArray[Any]] = {}
         self._calls = self._steps = 0
         self._total, self._mean, self._square = 0.0, np.zeros(features), np.zeros(features)
-        self._network = plan.network(features)
-        self._adam = torch.optim.Adam(self._network.parameters(), lr=plan.learning_rate or RATE)
+        self._network = network
+        self._adam = torch.optim.Adam(network.parameters(), lr=rate or RATE)
         self._ranks: Any = None  # the other network and its optimizer, made when the first samples tell their length
         self._constraint: dict[str, Any] | None = None
 
+    def written(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return all of it, as what JSON holds and as tensors."""
+        told: dict[str, Any] = {
+            "seed": self.seed, "count": self.count, "calls": self._calls, "steps": self._steps, "total": self._total,
+            "rate": self._adam.defaults["lr"], "activation": self._network.activation,
+        }  # fmt: skip
+        tensors = {"mean": torch.from_numpy(self._mean), "square": torch.from_numpy(self._square)}
+        tensors |= {f"network/{name}": value.cpu() for name, value in self._network.state_dict().items()}
+        tensors |= slots_of(self._adam, "adam/")
+        if self._ranks is not None:
+            network, sgd = self._ranks
+            told["ranking_rate"] = sgd.defaults["lr"]
+            tensors |= {f"ranks/{name}": value.cpu() for name, value in network.state_dict().items()}
+            tensors |= slots_of(sgd, "sgd/")
+        if self._constraint is not None:
+            tensors |= flattened(self._constraint, "constraint/")
+        return told, tensors
+
+    @classmethod
+    def read(cls, told: dict[str, Any], tensors: Mapping[str, Tensor], path: dict[str, npt.NDArray[Any]]) -> Stream:
+        """Return the stream that `written` has told of; it goes on to the same bits."""
+        stream = cls(told["seed"], Autoencoder.of(under(tensors, "network/"), told["activation"]), told["rate"])
+        put_slots(stream._adam, under(tensors, "adam/"))
+        stream.count, stream.path, stream._total = told["count"], path, told["total"]
+        stream._calls, stream._steps = told["calls"], told["steps"]
+        stream._mean, stream._square = tensors["mean"].numpy(), tensors["square"].numpy()
+        if "ranking_rate" in told:
+            network = Autoencoder.of(under(tensors, "ranks/"), told["activation"])
+            sgd = ranking_steps(network, told["ranking_rate"])
+            put_slots(sgd, under(tensors, "sgd/"))
+            stream._ranks = network, sgd
+        constraint = under(tensors, "constraint/")
+        stream._constraint = unflattened(constraint) if constraint else None
+        return stream
+
+    def _move(self, device: torch.device) -> None:
+        """Go on on another device, as after a file was read."""
+        if self._network.first.weight.device.type != device.type:
+            for network, optimizer in ((self._network, self._adam), *([self._ranks] if self._ranks else [])):
+                network.to(device)
+                optimizer.load_state_dict(optimizer.state_dict())  # which puts the slots where the parameters are
+
     def learn(self, X: Any, y: Indices, weight: Floats, plan: Plan, request: Request) -> Fitted:
         """Learn from a chunk."""
+        self._move(plan.device)
         plan = replace(plan, dtype=self.dtype, schooling=replace(plan.schooling, seed=self.seed + self._calls))
         inside = np.flatnonzero(weight > 0)
         mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from torch.nn import functional
 from normball.estimators._network import Autoencoder, generator
 from normball.estimators._ranks import ALONE, Ranks
 from normball.estimators._rows import Rows
+from normball.estimators._states import flattened, put_slots, slots_of, under, unflattened
 from normball.nn.constrain import Constraint
 
 __all__ = ["Progress", "Schooling", "train"]
@@ -75,21 +76,13 @@ class Progress:
         """Put network, optimizer and constraints where the checkpoint left them; return the epochs that are done."""
         done = self._epochs.get(stage, 0)
         if done:
-            network.load_state_dict(self._under(f"{stage}/network/"))
-            slots: dict[int, dict[str, Tensor]] = {}
-            for name, value in self._under(f"{stage}/optimizer/").items():
-                if name.startswith("constraint"):
-                    continue
-                place, slot = name.split("/")
-                slots.setdefault(int(place), {})[slot] = value
+            mine = under(self._tensors, f"{stage}/")
+            network.load_state_dict(under(mine, "network/"))
             if done < epochs:
-                optimizer.load_state_dict(optimizer.state_dict() | {"state": slots})
+                put_slots(optimizer, under(mine, "going on/optimizer/"))
                 for number, constraint in enumerate(constraints):
-                    constraint.load_state_dict(_unflattened(self._under(f"{stage}/optimizer/constraint {number}/")))
+                    constraint.load_state_dict(unflattened(under(mine, f"going on/constraint {number}/")))
         return done
-
-    def _under(self, prefix: str) -> dict[str, Tensor]:
-        return {name.removeprefix(prefix): value for name, value in self._tensors.items() if name.startswith(prefix)}
 
     def after(
         self,
@@ -103,14 +96,14 @@ class Progress:
     ) -> None:
         """Lay the state down, then tell of the epoch: whoever stops the fit there can go on from there."""
         if self._path is not None and self._writes:
-            gone = f"{stage}/optimizer/"
+            gone = f"{stage}/going on/"
             self._tensors = {name: value for name, value in self._tensors.items() if not name.startswith(gone)}
             for name, value in network.state_dict().items():
                 self._tensors[f"{stage}/network/{name}"] = value.detach().cpu().clone()
             if epoch < epochs:
-                self._tensors |= _slots(gone, optimizer.state_dict()["state"])
+                self._tensors |= slots_of(optimizer, f"{gone}optimizer/")
                 for number, constraint in enumerate(constraints):
-                    self._tensors |= _flattened(f"{gone}constraint {number}/", constraint.state_dict())
+                    self._tensors |= flattened(constraint.state_dict(), f"{gone}constraint {number}/")
             self._epochs[stage] = epoch
             told = {"normball": json.dumps({"fingerprint": self._fingerprint, "epochs": self._epochs})}
             fresh = self._path.with_name(self._path.name + ".new")
@@ -123,31 +116,6 @@ class Progress:
         """Remove the checkpoint of a fit that is over."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
-
-
-def _slots(prefix: str, state: Mapping[int, Mapping[str, Any]]) -> dict[str, Tensor]:
-    return {
-        f"{prefix}{number}/{slot}": value.detach().cpu().clone()
-        for number, slots in state.items()
-        for slot, value in slots.items()
-        if isinstance(value, Tensor)
-    }
-
-
-def _flattened(prefix: str, state: Mapping[str, Any]) -> dict[str, Tensor]:
-    tensors = {f"{prefix}steps": torch.tensor(state["steps"])}
-    for name, start in state["starts"].items():
-        tensors |= {f"{prefix}{name}/{slot}": torch.as_tensor(value).cpu().clone() for slot, value in start.items()}
-    return tensors
-
-
-def _unflattened(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    starts: dict[str, dict[str, Tensor]] = {}
-    for path, value in tensors.items():
-        name, _, slot = path.rpartition("/")
-        if name:
-            starts.setdefault(name, {})[slot] = value
-    return {"steps": int(tensors["steps"]), "starts": starts}
 
 
 def train(

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import numbers
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, compute_class_weight
-from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from normball.estimators import _checks, _persistence
 from normball.estimators._descents import Plan
-from normball.estimators._fitting import Fitted, Request, fit
-from normball.estimators._heads import Network
+from normball.estimators._fitted import FittedMixin
+from normball.estimators._fitting import Request, fit
 from normball.estimators._ranks import ALONE, everyone
-from normball.estimators._rows import Rows
 from normball.estimators._stream import Stream
 from normball.estimators._tables import checked
 from normball.estimators._training import Progress, Schooling
 
 __all__ = ["SupervisedAutoencoder"]
-
-Floats = npt.NDArray[np.float64]
 
 _SMALL = 1 << 20  # entries of a table on which double precision costs nothing that matters
 
@@ -44,7 +39,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that finds the few features that matter.
 
     A network is trained on all the features, and its first layer is projected onto the ball of a norm that makes whole
@@ -53,13 +48,19 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     Parameters
     ----------
     n_features_to_select : int, float or "auto"
-        A number of features, a fraction of them, or the choice by inner cross-validation along the exact path: the
+        A number of features, a fraction of them, or the choice by inner cross-validation along the `ranking`: the
         fewest whose held-out log-likelihood is not worse than the best by more than one standard error of the paired
-        difference, nor by more than 0.01. At most 512. The choice looks at no more than 20000 samples.
+        difference, which counts as 0.01 at least and as 0.02 at most. At most 512. The choice looks at no more than
+        20000 samples.
     radius : float, optional
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
         Which ball; None uses all the features, without a projection.
+    ranking : {"auto", "layer", "grown"}
+        "layer": the order in which the ball takes the columns of the first layer, and so the exact path. "grown": of
+        its first 1024 features those come first that tell most of what the ones before leave open, so that a feature
+        which repeats others comes late; no ball leaves just these. "auto" is "grown" where the number of features is
+        "auto" and the descent is "refit", else "layer".
     descent : {"refit", "double", "masked", "projected"}
         "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
         train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
@@ -116,9 +117,10 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     feature_importances_ : ndarray
         Zero for features that are not selected; the others add up to 1.
     feature_path_ : dict of ndarray
-        What the inner cross-validation saw: n_features, head, accuracy, standard_error, log_likelihood, theta, radius.
+        What the inner cross-validation saw: n_features, head, accuracy, standard_error, log_likelihood; and theta and
+        radius of the projection of the first layer that leaves so many features.
     radius_, theta_ : float
-        Of the projection that leaves the selected features.
+        Of the projection that leaves the selected features; None where they were grown.
     head_ : str
         What predicts.
     expanded_ : bool
@@ -144,15 +146,13 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     (200, 2)
     """
 
-    # The latent vectors are data, not metadata to be routed.
-    __metadata_request__inverse_transform: ClassVar = {"Z": UNUSED}
-
     def __init__(
         self,
         n_features_to_select: int | float | str = "auto",
         *,
         radius: float | None = None,
         norm: str | None = "l1inf",
+        ranking: str = "auto",
         descent: str = "refit",
         head: str = "auto",
         hidden: int | tuple[int, ...] = 100,
@@ -177,6 +177,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.n_features_to_select = n_features_to_select
         self.radius = radius
         self.norm = norm
+        self.ranking = ranking
         self.descent = descent
         self.head = head
         self.hidden = hidden
@@ -254,7 +255,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         progress = Progress(asked.callback, asked.checkpoint, fingerprint, ranks)
         plan = self._plan(asked, X, seed, device, progress)
         start = getattr(self, "_layer", None) if asked.warm_start else None
-        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start)))
+        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start, _checks.grown(asked))))
         progress.finish()
         return self
 
@@ -295,7 +296,7 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         start = getattr(self, "_layer", None) if asked.descent == "refit" else None
         request = self._request(asked, start)
         if stream is None:
-            stream = Stream(plan, X.shape[1])
+            stream = Stream(seed, plan.network(X.shape[1]), asked.learning_rate)
         self._take(stream.learn(X, codes, sample_weight, plan, request))
         self._stream = stream
         return self
@@ -327,97 +328,6 @@ class SupervisedAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             constraints=_checks.constraints(asked.constraints, hidden),
         )
 
-    def _request(self, asked: Any, start: npt.NDArray[Any] | None) -> Request:
+    def _request(self, asked: Any, start: npt.NDArray[Any] | None, grown: bool = False) -> Request:
         count = _checks.count_of(asked.n_features_to_select, self.n_features_in_)
-        return Request(count, asked.radius, asked.head, asked.cv, asked.standardize, asked.expand, start)
-
-    def _take(self, fitted: Fitted) -> None:
-        self.network_ = fitted.network.cpu()  # that of a stream is a copy
-        self._head, self.head_ = fitted.head, fitted.head_name
-        self._layer = fitted.layer
-        self._mean, self._scale = fitted.mean, fitted.scale
-        self._chosen = fitted.chosen
-        self.support_ = np.zeros(self.n_features_in_, bool)
-        self.support_[fitted.chosen] = True
-        kept = np.where(self.support_, fitted.score, 0.0)
-        if kept.sum() == 0.0:
-            kept = self.support_.astype(np.float64)
-        self.feature_importances_ = kept / kept.sum()
-        self.feature_path_ = fitted.path
-        self.radius_, self.theta_ = fitted.radius, fitted.theta
-        self.expanded_ = fitted.expanded
-
-    @property
-    def selected_features_(self) -> npt.NDArray[Any]:
-        """Names of the selected features; their numbers, if `X` had no names."""
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return np.asarray(self._chosen if names is None else names[self._chosen])
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.classes_)
-
-    def _columns(self, X: Any) -> Floats:
-        """Return the selected columns, standardised."""
-        check_is_fitted(self)
-        X = checked(self, X, reset=False)
-        rows = Rows(X, self._mean, self._scale, torch.float64, torch.device("cpu"))
-        return rows.columns(np.arange(X.shape[0]), self._chosen)
-
-    def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """Return which features are selected, as a mask or as their numbers."""
-        check_is_fitted(self)
-        return np.flatnonzero(self.support_) if indices else self.support_.copy()
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Return the log-probabilities of the classes."""
-        columns = self._columns(X)
-        return self._head.log_proba(columns)
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Return the probabilities of the classes."""
-        return np.asarray(np.exp(self.predict_log_proba(X)))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each sample."""
-        best = self.predict_log_proba(X).argmax(1)
-        return np.asarray(self.classes_[best])
-
-    def transform(self, X: Any) -> Floats:
-        """Return the latent vectors of the network, one column for each class."""
-        columns = self._columns(X)
-        return Network(self.network_).latent(columns)
-
-    @torch.no_grad()
-    def inverse_transform(self, Z: Any) -> Floats:
-        """Return the features that the decoder makes of latent vectors.
-
-        After "refit", whose network knows the selected features alone, the others are at their mean.
-        """
-        check_is_fitted(self)
-        weight = self.network_.first.weight
-        Z = np.asarray(Z, dtype=np.float64)
-        if Z.ndim != 2 or Z.shape[1] != self._n_features_out:
-            raise ValueError(f"Z: expected a matrix of {self._n_features_out} columns, got shape {Z.shape}")
-        assert self.network_.decoder is not None
-        out = self.network_.decoder(torch.from_numpy(Z).to(weight)).double().numpy()
-        X = np.zeros((len(Z), self.n_features_in_))
-        X[:, self._chosen if out.shape[1] == len(self._chosen) else slice(None)] = out
-        return np.asarray(X * self._scale + self._mean)
-
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator as safetensors, with the rest as JSON in its header. No pickle.
-
-        `callback`, `checkpoint`, `cv` and `constraints` are not kept, since they may be any object; nor is what
-        `partial_fit` would go on from, which a pickle keeps.
-        """
-        check_is_fitted(self)
-        _persistence.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | Path) -> SupervisedAutoencoder:
-        """Read what `save` has written."""
-        estimator = cls()
-        _persistence.load(estimator, path)
-        return estimator
+        return Request(count, asked.radius, grown, asked.head, asked.cv, asked.standardize, asked.expand, start)
