@@ -53,7 +53,15 @@ def radius(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> Tensor:
         ) from None
 
 
-def output(out: Any, Y: Tensor, radius: Tensor) -> None:
+def number(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> float | Tensor:
+    """Return the radius as a float where it is one number that the host knows, else as `radius` does."""
+    if isinstance(value, Tensor):
+        return radius(value, Y, batch_shape, name)
+    one, each = _validate.radius(value, tuple(batch_shape), name)
+    return one if each is None else torch.from_numpy(each)
+
+
+def output(out: Any, Y: Tensor, radius: Any) -> None:
     """Raise unless the projection of `Y` can be written to `out`."""
     if not isinstance(out, Tensor):
         raise TypeError(f"out: expected a tensor, got {type(out).__name__}")
@@ -65,7 +73,7 @@ def output(out: Any, Y: Tensor, radius: Tensor) -> None:
         raise ValueError(f"out: expected a tensor on {Y.device}, as Y, got one on {out.device}")
     if out.layout != torch.strided:
         raise TypeError(f"out: expected a dense tensor, got layout {out.layout}")
-    if torch.is_grad_enabled() and (Y.requires_grad or out.requires_grad or radius.requires_grad):
+    if torch.is_grad_enabled() and any(getattr(T, "requires_grad", False) for T in (Y, out, radius)):
         name = "Y" if Y.requires_grad else "out" if out.requires_grad else "radius"
         raise ValueError(
             f"{name}: expected a tensor without gradient where the result is written in place, got one that requires "

@@ -37,10 +37,11 @@ def _layout(
 def project_l1inf(
     Y: Tensor,
     X: Tensor,
-    radius: Tensor,
+    radius: Tensor | float,
     axis: Sequence[int],
     batch_axis: Sequence[int],
     start: tuple[Tensor, Tensor] | None,
+    explains: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta."""
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
@@ -49,6 +50,8 @@ def project_l1inf(
     # As (problem, group, member); a copy only where the axes cannot be told as one.
     source = Y.permute(order).reshape(shape)
     target = _writable(X.permute(order), shape, source)
+    if isinstance(radius, float):
+        radius = torch.tensor(radius, dtype=torch.float64)
     radii = radius.reshape(-1) if radius.ndim else radius
     begin = None
     if start is not None:
