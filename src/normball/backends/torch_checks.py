@@ -28,6 +28,8 @@ def tensor(Y: Tensor) -> None:
 def axes(ndim: int, axis: _validate.Axis, batch_axis: _validate.Axis | None) -> tuple[list[int], list[int]]:
     """Return the member and the batch axes, in order."""
     members, batch = _validate.axes(ndim, axis, batch_axis)
+    if type(axis) is int and batch == 0:
+        return [axis % ndim], []
     return [a for a in range(ndim) if members >> a & 1], [a for a in range(ndim) if batch >> a & 1]
 
 
