@@ -72,8 +72,8 @@ def _l1inf_host(
     source = _array(Y.float() if narrow else Y)
     info = None
     if start is not None:
-        theta = _array(start[1].double())
-        info = ProjectionInfo(theta if batch_axis else float(theta), _array(start[0].double()), 0, 0, math.nan)
+        old_mu, old_theta = (_array(old.double()) for old in start)
+        info = ProjectionInfo(old_theta if batch_axis else float(old_theta), old_mu, 0, 0, math.nan)
     target = source if narrow or Y is X else _array(X)
     if isinstance(radius, Tensor):
         radius = _array(radius)
