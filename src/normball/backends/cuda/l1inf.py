@@ -36,7 +36,7 @@ def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 
 
 @triton.jit
-def _signs(v):
+def _signs(v, INTERPRETED: tl.constexpr):
     """The signs of the members of a tile, as bits along its second axis: so each thread keeps magnitudes alone."""
     if v.dtype == tl.float64:
         bits = v.to(tl.int64, bitcast=True)
@@ -45,7 +45,11 @@ def _signs(v):
     else:
         bits = v.to(tl.int16, bitcast=True)
     tl.static_assert(v.shape[1] <= 32)
-    return tl.sum((bits < 0).to(tl.int32) << tl.arange(0, v.shape[1])[None, :, None], 1)
+    signs = tl.sum((bits < 0).to(tl.int32) << tl.arange(0, v.shape[1])[None, :, None], 1)
+    if INTERPRETED:
+        return signs
+    else:  # the compiler may not put it off, or it would keep the members for it, where there are no registers left
+        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [signs], dtype=tl.int32, is_pure=False, pack=1)
 
 
 @triton.jit
@@ -187,7 +191,7 @@ def resident(
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
     INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
     """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
@@ -200,7 +204,7 @@ def resident(
     )
     v = tl.load(at, mask=there, other=0.0)
     turn = arrive(place, ROOM, ALONE)
-    signs = _signs(v)
+    signs = _signs(v, INTERPRETED)
     v = tl.abs(v.to(WIDE)).to(DTYPE)
     total = sums_of(v, STRIDED, WIDE)
     peak = peaks_of(v, STRIDED, WIDE)
@@ -234,11 +238,11 @@ def streaming(
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
     INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr, J: tl.constexpr,
 ):  # fmt: skip
-    """Many tiles for each block, one after another. Each pass goes the other way: what was read last may be near.
+    """Many tiles for each block, one after another; J of them are thought of at once. Without WRITE it ends with the caps.
 
-    Without WRITE it ends with the caps.
+    A pass goes the other way than the one before: what was read last may still be near.
     """
     me = tl.program_id(0)
     DTYPE: tl.constexpr = y.dtype.element_ty
@@ -276,9 +280,9 @@ def streaming(
     peaks = tl.zeros([G], tl.float64)
     mass = tl.zeros([G], tl.float64)
     slope = tl.zeros([G], tl.float64)
-    for j in tl.range(0, mine, num_stages=STAGES):
+    for i in tl.range(0, mine, num_stages=STAGES):
         at, there, g = tile_at(
-            y, me + j * programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+            y, me + i * programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
         )
         v = tl.abs(tl.load(at, mask=there, other=0.0).to(WIDE))
         total = sums_of(v, STRIDED, WIDE)
@@ -305,77 +309,94 @@ def streaming(
     sum_of_totals, sum_of_peaks, sum_of_caps, all_slope = meet(
         place, turn, programs, tl.sum(sums), tl.sum(peaks), tl.sum(mass), tl.sum(slope), SLOTS, ROOM, ALONE
     )
-    tl.debug_barrier()
     turn += 1
     low = _bound(sum_of_totals, sum_of_peaks, C, groups, members)
     interior = sum_of_peaks <= C
     bad = ~((sum_of_totals < float("inf")) & (C >= 0))
     theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, True)
     searching = tl.where((sum_of_peaks > C) & (sum_of_totals < float("inf")), searching, 0)
-    backwards = 1
+    rows = tl.arange(0, J)
     while searching > 0:
+        # First all that can be told without the matrix, many tiles at once; then the tiles that must be read.
+        mass_known = tl.zeros([J, G], tl.float64)
+        slope_known = tl.zeros([J, G], tl.float64)
+        moving_known = tl.zeros([J, G], tl.float64)
         mass = tl.zeros([G], tl.float64)
         slope = tl.zeros([G], tl.float64)
         moving = tl.zeros([G], tl.float64)
-        for j in range(0, mine):
-            tile = me + programs * tl.where(backwards > 0, mine - 1 - j, j)
-            g = tile * G + lanes
-            alive = tl.load(totals + g, mask=g < groups, other=0.0) > theta
-            k = tl.load(counts + g, mask=g < groups, other=0)
-            if tl.max((alive | (k > 0)).to(tl.int32)) > 0:
-                t = moved_along(tl.load(caps + g, mask=g < groups, other=0.0), k, rose)
-                under = tl.load(unders + g, mask=(g < groups) & (k > 0), other=0.0)
-                over = tl.load(overs + g, mask=(g < groups) & (k > 0), other=0.0)
-                known = in_gap(t, k, under, over, alive)
-                now = tl.where(alive, k, 0)
-                left = tl.zeros([G], tl.float64)
-                if tl.min(known.to(tl.int32)) == 0:
-                    at, there, g = tile_at(
-                        y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
-                    )
-                    v = tl.abs(tl.load(at, mask=there & by_group(~known, STRIDED), other=0.0).to(WIDE))
-                    at_theta, count, least = refined(
-                        v, t, theta, ~known, (rose >= 0).to(tl.float64), STRIDED, WIDE
-                    )
-                    new_under, new_over = gap_at(v, least, STRIDED, WIDE)
-                    left = (~known & (at_theta > new_over.to(tl.float64))).to(tl.float64)
-                    t = tl.where(known, t, at_theta)
-                    now = tl.where(known, now, count)
-                    tl.debug_barrier()
-                    tl.store(unders + g, new_under, mask=(g < groups) & ~known)
-                    tl.store(overs + g, new_over, mask=(g < groups) & ~known)
-                t = tl.where(alive, t, 0.0)
+        for begin in range(0, mine, J):
+            j = begin + rows
+            each = (me + programs * j)[:, None] * G + lanes[None, :]
+            exists = (j < mine)[:, None] & (each < groups)
+            lives = exists & (tl.load(totals + each, mask=exists, other=0.0) > theta)
+            ks = tl.load(counts + each, mask=exists, other=0)
+            ts = moved_along(tl.load(caps + each, mask=exists, other=0.0), ks, rose)
+            lowest = tl.load(unders + each, mask=exists & (ks > 0), other=0.0)
+            highest = tl.load(overs + each, mask=exists & (ks > 0), other=0.0)
+            is_open = tl.max((~in_gap(ts, ks, lowest, highest, lives)).to(tl.int32), 1)
+            known = exists & (is_open == 0)[:, None]
+            ts = tl.where(lives, ts, 0.0)
+            now = tl.where(lives, ks, 0)
+            tl.debug_barrier()
+            tl.store(caps + each, ts, mask=exists)
+            tl.store(counts + each, now, mask=known)
+            mass_known += tl.where(known, ts, 0.0)
+            slope_known += tl.where(known & (now > 0), 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0)
+            moving_known += (known & (now != ks)).to(tl.float64)
+            next_open = tl.max(is_open * (j + 1), 0)
+            tl.debug_barrier()
+            while next_open > 0:
+                at, there, g = tile_at(
+                    y, me + programs * (next_open - 1), groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN,
+                    INDEX,
+                )  # fmt: skip
+                alive = tl.load(totals + g, mask=g < groups, other=0.0) > theta
+                v = tl.abs(tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0).to(WIDE))
+                before = tl.load(counts + g, mask=g < groups, other=0)
+                t = tl.load(caps + g, mask=g < groups, other=0.0)
+                t, k, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+                under, over = gap_at(v, least, STRIDED, WIDE)
                 tl.debug_barrier()
                 tl.store(caps + g, t, mask=g < groups)
-                tl.store(counts + g, now, mask=g < groups)
+                tl.store(counts + g, k, mask=g < groups)
+                tl.store(unders + g, under, mask=g < groups)
+                tl.store(overs + g, over, mask=g < groups)
                 mass += t
-                slope += tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0)
-                moving += (now != k).to(tl.float64) + left * 2.0**26
+                slope += tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
+                unsure = alive & (t > over.to(tl.float64))
+                moving += (k != before).to(tl.float64) + unsure.to(tl.float64) * 2.0**26
+                next_open = tl.max(tl.where(j + 1 < next_open, is_open * (j + 1), 0), 0)
+        all_mass = tl.sum(mass) + tl.sum(tl.sum(mass_known, 1), 0)
+        all_slope = tl.sum(slope) + tl.sum(tl.sum(slope_known, 1), 0)
+        all_moving = tl.sum(moving) + tl.sum(tl.sum(moving_known, 1), 0)
         sum_of_caps, all_slope, all_moving, _ = meet(
-            place, turn, programs, tl.sum(mass), tl.sum(slope), tl.sum(moving), tl.sum(moving), SLOTS, ROOM, ALONE
+            place, turn, programs, all_mass, all_slope, all_moving, all_moving, SLOTS, ROOM, ALONE
         )
         tl.debug_barrier()
         turn += 1
-        backwards = 1 - backwards
         theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, False)
 
-    for j in tl.range(0, mine, num_stages=STAGES):
-        tile = me + programs * tl.where(backwards > 0, mine - 1 - j, j)
-        g = tile * G + lanes
-        t = tl.load(caps + g, mask=g < groups, other=0.0)
-        peak = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float64)
-        cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
-        if WRITE:
-            at, there, g = tile_at(
-                y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
-            )
-            v = tl.load(at, mask=there & by_group(tl.where(interior, 1.0, t) > 0, STRIDED), other=0.0)
-            at, there, g = tile_at(
-                x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
-            )
-            tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
+    for begin in range(0, mine, J):
+        j = begin + rows
+        each = (me + programs * j)[:, None] * G + lanes[None, :]
+        exists = (j < mine)[:, None] & (each < groups)
+        ts = tl.load(caps + each, mask=exists, other=0.0)
+        tops = tl.load(mu + each, mask=exists, other=0.0).to(tl.float64)
         tl.debug_barrier()
-        tl.store(mu + g, cap, mask=g < groups)
+        tl.store(mu + each, _caps(ts, tops, sum_of_caps, C, interior, bad, DTYPE), mask=exists)
+    if WRITE:
+        tl.debug_barrier()
+        for i in tl.range(0, mine, num_stages=STAGES):
+            at, there, g = tile_at(
+                y, me + programs * (mine - 1 - i), groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+            )
+            cap = tl.load(mu + g, mask=g < groups, other=0.0)
+            read = there & by_group(tl.where(interior, 1.0, cap.to(WIDE)) != 0, STRIDED)
+            entries = tl.load(at, mask=read, other=0.0)
+            at, there, g = tile_at(
+                x, me + programs * (mine - 1 - i), groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+            )
+            tl.store(at, _clipped(entries, cap, bad, STRIDED, WIDE), mask=there)
     if me == 0:
         theta = tl.where(interior, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))

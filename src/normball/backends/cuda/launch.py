@@ -25,6 +25,7 @@ LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
 CLIPPED = (128, 32)  # groups and members of the rectangles in which it is written, where groups lie side by side
+AT_ONCE = 1 << 11  # groups that a block thinks of at once
 SHARED = 200 << 10  # bytes of a multiprocessor that hold tiles on their way
 ROW_BYTES = 1 << 17  # of a row that one block projects by itself
 LONG_ROWS = 64  # that follow one another, each a launch
@@ -151,9 +152,13 @@ def _prepared(
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
-        constants |= {"WRITE": x_strides is not None, "STAGES": cut.stages(dtype.itemsize)}
+        most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
+        J = max(1, min(most, AT_ONCE // cut.groups))
+        constants |= {"WRITE": x_strides is not None, "STAGES": cut.stages(dtype.itemsize), "J": J}
     elif x_strides is None:
         return None
+    else:
+        constants["INTERPRETED"] = INTERPRETED
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
@@ -327,25 +332,29 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     groups, members = Y.shape
     X = torch.empty_like(V)
     strided = Y.stride(0) < Y.stride(1)
-    G, N = (32, 64) if strided else (1, 2048)
-    N = min(N, triton.next_power_of_2(members))
+    G, N = (64, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
     # Enough blocks to fill the device, where a block takes many groups.
-    parts = min(triton.cdiv(members, N), max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
-    part = triton.cdiv(members, parts)
+    parts = min(triton.cdiv(members, N), 64, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
+    part = N * triton.cdiv(members, N * parts)
     signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
     counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
+    rows, entries = (members, groups) if strided else (groups, members)
+    codes = torch.empty((rows, triton.cdiv(entries, 4)), dtype=torch.uint8, device=Y.device)
     first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
-    sizes = (*Y.stride(), *V.stride())
-    first(Y, V, mu, signed, counts, groups, members, part, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
-    by = torch.empty(groups, dtype=torch.float64, device=Y.device)
+    first(
+        Y, V, mu, codes, signed, counts, groups, members, part, *Y.stride(), *V.stride(),
+        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 1024 else 4,
+    )  # fmt: skip
+    by, shares = torch.empty((2, groups), dtype=torch.float64, device=Y.device)
     mean = torch.empty((), dtype=torch.float64, device=Y.device)
     between: Any = l1inf_tangent.moves[(1,)]
-    between(signed, counts, by, mean, groups, parts, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
-    G, N = (64, 32) if strided else (1, 4096)
-    N = min(N, triton.next_power_of_2(members))
+    PARTS = triton.next_power_of_2(parts)
+    BLOCK = min(8192 // PARTS, triton.next_power_of_2(groups))
+    between(signed, counts, by, shares, mean, groups, parts, BLOCK=BLOCK, PARTS=PARTS, num_warps=16)
+    G, N = (64, 64) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
-        Y, V, X, mu, by, theta, groups, members, *sizes, *X.stride(),
-        G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+        V, X, mu, codes, by, theta, groups, members, *V.stride(), *X.stride(),
+        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 else 4,
     )  # fmt: skip
     return X, mean

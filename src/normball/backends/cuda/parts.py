@@ -84,7 +84,11 @@ def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """How many members of each group exceed t, by how much in all, and t as it was compared."""
     t = rounded_down(t, WIDE)
     d = v.to(WIDE) - by_group(t, STRIDED)
-    return _sum((d > 0).to(tl.int32), STRIDED), _sum(tl.maximum(d, 0.0), STRIDED), t.to(tl.float64)
+    if STRIDED:
+        exceeds = d > 0
+    else:  # the same, and no difference must be kept for it
+        exceeds = v.to(WIDE) > by_group(t, STRIDED)
+    return _sum(exceeds.to(tl.int32), STRIDED), _sum(tl.maximum(d, 0.0), STRIDED), t.to(tl.float64)
 
 
 @triton.jit
