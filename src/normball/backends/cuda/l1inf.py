@@ -26,6 +26,8 @@ from normball.backends.cuda.parts import (
     tile_at,
 )
 
+NEAR: tl.constexpr = tl.constexpr(2.0**-8)
+
 
 @triton.jit
 def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
@@ -119,9 +121,12 @@ def _step(theta, g, slope, moving, C, low, first):
 def _solve(
     v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
     M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
-    STRIDED: tl.constexpr, WIDE: tl.constexpr,
+    ROUGH: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it."""
+    """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
+
+    Gaps are looked for where they are likely to hold: near the end. ROUGH is content to be near.
+    """
     low = theta * 0.0
     sums, peaks = low, low
     if not WARM:
@@ -140,7 +145,10 @@ def _solve(
             if (peaks > C) & (sums < float("inf")):
                 theta = _on_two_lines(lines, low, C, groups, members, M)
     t, k, least = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)
-    under, over = gap_at(v, least, STRIDED, WIDE)
+    nowhere = (tl.zeros_like(t) + float("inf")).to(WIDE)
+    under, over = nowhere, -nowhere
+    if WARM:
+        under, over = gap_at(v, least, STRIDED, WIDE)
     slope = tl.sum(tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0))
     if WARM:
         sums, peaks, mass, slope = meet(
@@ -159,7 +167,9 @@ def _solve(
         left = tl.zeros_like(t)
         if tl.min(in_gap(t, k, under, over, alive).to(tl.int32)) == 0:
             t, now, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
-            under, over = gap_at(v, least, STRIDED, WIDE)
+            under, over = nowhere, -nowhere
+            if tl.abs(rose) <= theta * NEAR:
+                under, over = gap_at(v, least, STRIDED, WIDE)
             left = (alive & (t > over.to(tl.float64))).to(tl.float64)
         t = tl.where(alive, t, 0.0)
         slope = tl.sum(tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0))
@@ -168,6 +178,8 @@ def _solve(
         mass, slope, moving, _ = meet(place, turn, programs, tl.sum(t), slope, moving, moving, SLOTS, ROOM, ALONE)
         turn += 1
         theta, searching, rose = _step(theta, mass, slope, moving, C, low, False)
+        if ROUGH:
+            searching = tl.where(rose <= theta * NEAR, 0, searching)
     return theta, t, mass, sums, peaks, turn
 
 
@@ -216,7 +228,7 @@ def resident(
     lines = work.to(tl.pointer_type(tl.float32))
     theta, t, sum_of_caps, sums, peaks, turn = _solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        place, turn, programs, M, SLOTS, ROOM, ALONE, WARM, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, ROOM, ALONE, WARM, False, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
     bad = ~((sums < float("inf")) & (C >= 0))
@@ -273,7 +285,7 @@ def streaming(
         total = sums_of(v, STRIDED, WIDE)
         theta, guess, _, _, _, turn = _solve(
             v, guess, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, place, turn, programs, M, SLOTS, ROOM, ALONE, False, STRIDED, WIDE,
+            me * G + lanes, place, turn, programs, M, SLOTS, ROOM, ALONE, False, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
@@ -408,7 +420,10 @@ def clip(
     y, x, mu, theta, groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member,
     G: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
-    """Each group clipped at its cap, where groups lie side by side. A zero group is not read; NaN fills its group."""
+    """Each group clipped at its cap, where groups lie side by side. NaN fills its group.
+
+    Zero groups are not read, where many of them are neighbours.
+    """
     g = tl.program_id(0).to(tl.int64) * G + tl.arange(0, G)[None, :]
     i = tl.program_id(1).to(tl.int64) * N + tl.arange(0, N)[:, None]
     problem = tl.program_id(2).to(tl.int64)
@@ -416,10 +431,13 @@ def clip(
     WIDE: tl.constexpr = tl.float64 if tl.float64 == y.dtype.element_ty else tl.float32
     limit = tl.load(mu + problem * groups + g, mask=g < groups, other=0.0).to(WIDE)
     interior = tl.load(theta + problem) == 0
-    read = there & (tl.where(interior, 1.0, limit) != 0)
-    v = tl.load(y + problem * y_problem + g * y_group + i * y_member, mask=read, other=0.0)
+    remains = tl.where(interior, 1.0, limit) != 0
+    v = tl.zeros([N, G], y.dtype.element_ty)
+    if tl.max(tl.max(remains.to(tl.int32), 1), 0) > 0:  # all or none, so that runs are read at once
+        v = tl.load(y + problem * y_problem + g * y_group + i * y_member, mask=there, other=0.0)
     wide = v.to(WIDE)
     left = tl.where(tl.abs(wide) > limit, tl.where(wide < 0, -limit, limit), wide)
+    left = tl.where(remains, left, 0.0)
     left = tl.where(limit != limit, limit, left)  # noqa: PLR0124
     tl.store(x + problem * x_problem + g * x_group + i * x_member, left.to(v.dtype), mask=there)
 

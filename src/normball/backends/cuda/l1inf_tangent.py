@@ -1,8 +1,8 @@
 """The derivative of the l1,inf projection in Triton kernels: one pass for the sums of the groups, one that writes.
 
 Tiles are rows and columns of the matrix as it lies, so that groups may have any length. The first pass leaves two bits
-for each entry, whether it is clipped and its sign, so that the second need not read the matrix again. Groups that are
-zero are not read, only filled.
+for each entry, whether it is clipped and its sign, so that the second need not read the matrix again. Tiles of zero
+groups are not read, only filled.
 """
 
 import triton
@@ -68,15 +68,17 @@ def sums(
     if tl.max(cap) > 0:
         for start in range(first, last, N):
             i = start + tl.arange(0, N)
-            there = alive & (i < last)[None, :]
+            there = (g < groups)[:, None] & (i < members)[None, :]  # zero groups too, so that runs are read at once
             along = i.to(tl.int64)[None, :]
-            value = tl.load(y + far * y_group + along * y_member, mask=there, other=0.0).to(tl.float32)
+            value = tl.load(
+                y + far * y_group + along * y_member, mask=there, other=0.0, eviction_policy="evict_first"
+            ).to(tl.float32)  # so that the tangent may stay near for the second pass
             tangent = tl.load(v + far * v_group + along * v_member, mask=there, other=0.0).to(tl.float32)
-            clipped = (tl.abs(value) > cap[:, None]) & there
+            clipped = (tl.abs(value) > cap[:, None]) & alive
             negative = value < 0
             a += tl.where(clipped, tl.where(negative, -tangent, tangent), 0.0).to(tl.float64)
             k += clipped.to(tl.int32)
-            at, exists = _bytes_at(codes, tl.program_id(0), start, groups, last, G, N, STRIDED)
+            at, exists = _bytes_at(codes, tl.program_id(0), start, groups, members, G, N, STRIDED)
             code = tl.where(clipped, tl.where(negative, 2, 1), 0)
             tl.store(at, _packed(code, STRIDED), mask=exists)
     row = tl.program_id(1).to(tl.int64) * groups
@@ -126,10 +128,15 @@ def spread(
     move = tl.load(moves + g, mask=g < groups, other=0.0).to(tl.float32)[:, None]
     interior = tl.load(theta) == 0
     passes = tl.where(interior, 1.0, cap)[:, None] > 0
-    tangent = tl.load(v + far * v_group + along * v_member, mask=there & passes, other=0.0).to(tl.float32)
+    tangent = tl.zeros([G, N], tl.float32)
+    if tl.max(passes.to(tl.int32)) > 0:
+        tangent = tl.load(v + far * v_group + along * v_member, mask=there, other=0.0).to(tl.float32)
+        tangent = tl.where(passes, tangent, 0.0)
     code = tl.zeros([G, N], tl.int32)
     if tl.max(cap) > 0:
         at, exists = _bytes_at(codes, block, tl.program_id(1) * N, groups, members, G, N, STRIDED)
         code = tl.where((cap > 0)[:, None], _unpacked(tl.load(at, mask=exists, other=0), STRIDED), 0)
     moved = tl.where(code == 0, tangent, tl.where(code == 2, -move, move))
-    tl.store(x + far * x_group + along * x_member, moved.to(x.dtype.element_ty), mask=there)
+    tl.store(
+        x + far * x_group + along * x_member, moved.to(x.dtype.element_ty), mask=there, eviction_policy="evict_first"
+    )

@@ -137,8 +137,8 @@ def refined(v, t, theta, alive, least, STRIDED: tl.constexpr, WIDE: tl.constexpr
 
 @triton.jit
 def moved_along(t, k, by):
-    """What lines of k members come to when theta rises."""
-    return tl.maximum(t - by / tl.maximum(k, 1), 0.0)
+    """What lines of k members come to when theta rises; 0, a bound for any group, where there is no line."""
+    return tl.where(k > 0, tl.maximum(t - by / tl.maximum(k, 1), 0.0), 0.0)
 
 
 @triton.jit
