@@ -102,17 +102,20 @@ def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
 
 
 @triton.jit
-def _step(theta, g, slope, moving, C, low, first):
+def _step(theta, g, slope, moving, C, low, last, first):
     """One Newton step. Returns theta, whether to go on, and how far theta rose.
 
-    `moving` counts groups that clip other members than a round before, and in its high part those whose members
-    changed in the last step alone, whose lines are below their caps: with none of the latter, a step that does not
-    lead up means the end. The first step may lead down, from a start beyond the root.
+    `moving` counts groups that clip other members than a round before, and in its high part those whose lines may be
+    below their caps: with none of the latter, a step that does not lead up means the end. The first step may lead down,
+    from a start beyond the root. So does one from where no group is left, to which rounding may lead if the radius is
+    tiny: half of the `last` step is taken back.
     """
     ahead = newton(theta, g, slope, C, low)
     rises = ahead > theta * (1.0 + 2.0**-50)
-    more = first | (moving >= 2.0**26) | ((moving > 0) & rises)
-    ahead = tl.where(first | rises, ahead, theta)
+    back = tl.where(last > 0, theta - 0.5 * last, low)
+    lost = (slope == 0) & (C > 0) & (theta - back > theta * 2.0**-50) & (not first)
+    more = first | (moving >= 2.0**26) | ((moving > 0) & rises) | lost
+    ahead = tl.where(lost, back, tl.where(first | rises, ahead, theta))
     ahead = tl.where(more, ahead, theta)
     return ahead, more.to(tl.int32), ahead - theta
 
@@ -158,7 +161,7 @@ def _solve(
     else:
         mass, slope, _, _ = meet(place, turn, programs, tl.sum(t), slope, slope, slope, SLOTS, ROOM, ALONE)
     turn += 1
-    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, True)
+    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, 0.0, True)
     searching = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
     while searching > 0:
         t = moved_along(t, k, rose)
@@ -177,7 +180,7 @@ def _solve(
         k = now
         mass, slope, moving, _ = meet(place, turn, programs, tl.sum(t), slope, moving, moving, SLOTS, ROOM, ALONE)
         turn += 1
-        theta, searching, rose = _step(theta, mass, slope, moving, C, low, False)
+        theta, searching, rose = _step(theta, mass, slope, moving, C, low, rose, False)
         if ROUGH:
             searching = tl.where(rose <= theta * NEAR, 0, searching)
     return theta, t, mass, sums, peaks, turn
@@ -325,7 +328,7 @@ def streaming(
     low = _bound(sum_of_totals, sum_of_peaks, C, groups, members)
     interior = sum_of_peaks <= C
     bad = ~((sum_of_totals < float("inf")) & (C >= 0))
-    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, True)
+    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, 0.0, True)
     searching = tl.where((sum_of_peaks > C) & (sum_of_totals < float("inf")), searching, 0)
     rows = tl.arange(0, J)
     while searching > 0:
@@ -386,7 +389,7 @@ def streaming(
         )
         tl.debug_barrier()
         turn += 1
-        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, False)
+        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, rose, False)
 
     for begin in range(0, mine, J):
         j = begin + rows

@@ -87,16 +87,17 @@ def sums(
 
 
 @triton.jit
-def moves(signed, counts, by, shares, mean_out, groups, parts, BLOCK: tl.constexpr, PARTS: tl.constexpr):
+def moves(signed, counts, by, shares, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
     """How the caps move, from the sums of the groups: one block does all of them, and theta with them."""
     total = tl.zeros([BLOCK], tl.float64)
     weight = tl.zeros([BLOCK], tl.float64)
-    part = tl.arange(0, PARTS)[:, None]
     for start in range(0, groups, BLOCK):
         g = start + tl.arange(0, BLOCK)
-        there = (part < parts) & (g < groups)[None, :]
-        a = tl.sum(tl.load(signed + part * groups + g[None, :], mask=there, other=0.0), 0)
-        k = tl.sum(tl.load(counts + part * groups + g[None, :], mask=there, other=0), 0)
+        a = tl.zeros([BLOCK], tl.float64)
+        k = tl.zeros([BLOCK], tl.int32)
+        for part in tl.static_range(PARTS):  # all of them on their way at once
+            a += tl.load(signed + part * groups + g, mask=g < groups, other=0.0)
+            k += tl.load(counts + part * groups + g, mask=g < groups, other=0)
         share = tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
         total += a * share
         weight += share

@@ -332,9 +332,9 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     groups, members = Y.shape
     X = torch.empty_like(V)
     strided = Y.stride(0) < Y.stride(1)
-    G, N = (64, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
+    G, N = (128, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
     # Enough blocks to fill the device, where a block takes many groups.
-    parts = min(triton.cdiv(members, N), 64, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
+    parts = min(triton.cdiv(members, N), 8, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
     part = N * triton.cdiv(members, N * parts)
     signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
     counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
@@ -348,13 +348,14 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     by, shares = torch.empty((2, groups), dtype=torch.float64, device=Y.device)
     mean = torch.empty((), dtype=torch.float64, device=Y.device)
     between: Any = l1inf_tangent.moves[(1,)]
-    PARTS = triton.next_power_of_2(parts)
-    BLOCK = min(8192 // PARTS, triton.next_power_of_2(groups))
-    between(signed, counts, by, shares, mean, groups, parts, BLOCK=BLOCK, PARTS=PARTS, num_warps=16)
-    G, N = (64, 64) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
+    between(
+        signed, counts, by, shares, mean, groups,
+        BLOCK=min(4096, triton.next_power_of_2(groups)), PARTS=parts, num_warps=16,
+    )  # fmt: skip
+    G, N = (128, 32) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
         V, X, mu, codes, by, theta, groups, members, *V.stride(), *X.stride(),
-        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 else 4,
+        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 and not strided else 4,
     )  # fmt: skip
     return X, mean
