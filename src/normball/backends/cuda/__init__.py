@@ -50,10 +50,15 @@ def project_l1inf(
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
     if Y.numel() == 0:
         return Y.new_zeros(caps_shape).permute(place), Y.new_zeros(theta_shape, dtype=torch.float64)
+    turned = place != sorted(place)  # the axes of the caps, where batch axes do not come first
     begin = None
     if start is not None:
-        old = start[0].permute(sorted(range(len(place)), key=place.__getitem__))
-        begin = old.reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device)
+        old = start[0].permute(sorted(range(len(place)), key=place.__getitem__)) if turned else start[0]
+        begin = old.contiguous(), start[1].to(Y.device)
+        if batch_axis:
+            begin = begin[0].reshape(shape[:2]), begin[1].reshape(shape[0])
+    mu = torch.empty(caps_shape, dtype=Y.dtype, device=Y.device)
+    theta = torch.empty(theta_shape, dtype=torch.float64, device=Y.device)
     with _current(Y.device):
         source, y_strides = Y, _strides(Y.shape, Y.stride(), tuple(axis), tuple(batch_axis))
         if not y_strides:  # a copy, where the axes cannot be told as one
@@ -64,17 +69,18 @@ def project_l1inf(
             target = torch.empty(shape, dtype=X.dtype, device=X.device)
             x_strides = target.stride()
         kernels = _kernels_for(Y)
-        done = None
-        if kernels is not None:
-            done = kernels.project_l1inf(source, target, tuple(shape), y_strides, x_strides, radius, begin)
-        if done is None:
+        if kernels is None or not kernels.project_l1inf(
+            source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin
+        ):
             source, to = source.as_strided(shape, y_strides), target.as_strided(shape, x_strides)
             radii = torch.as_tensor(radius, dtype=torch.float64, device=Y.device).reshape(-1).broadcast_to(shape[0])
-            done = plain.caps(source, radii)
-            to.copy_(plain.clip(source, done[0]))
+            caps, thetas = plain.caps(source, radii)
+            mu.copy_(caps.view(caps_shape))
+            theta.copy_(thetas.view(theta_shape))
+            to.copy_(plain.clip(source, caps))
         if target is not X:
             X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
-    return done[0].reshape(caps_shape).permute(place), done[1].reshape(theta_shape)
+    return mu.permute(place) if turned else mu, theta
 
 
 def tangent_l1inf(

@@ -102,22 +102,22 @@ def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
 
 
 @triton.jit
-def _step(theta, g, slope, moving, C, low, last, first):
+def _step(theta, g, slope, moving, C, low, last, searching):
     """One Newton step. Returns theta, whether to go on, and how far theta rose.
 
     `moving` counts groups that clip other members than a round before, and in its high part those whose lines may be
-    below their caps: with none of the latter, a step that does not lead up means the end. The first step may lead down,
-    from a start beyond the root. So does one from where no group is left, to which rounding may lead if the radius is
-    tiny: half of the `last` step is taken back.
+    below their caps: with none of the latter, a step that does not lead up means the end. The first step, which knows
+    nothing of this, may lead down, from a start beyond the root. If no group is left, rounding has led too far, as it
+    may if the radius is tiny: the `last` step is taken back, and one more round ends the search.
     """
+    first = searching == 0
     ahead = newton(theta, g, slope, C, low)
     rises = ahead > theta * (1.0 + 2.0**-50)
-    back = tl.where(last > 0, theta - 0.5 * last, low)
-    lost = (slope == 0) & (C > 0) & (theta - back > theta * 2.0**-50) & (not first)
-    more = first | (moving >= 2.0**26) | ((moving > 0) & rises) | lost
-    ahead = tl.where(lost, back, tl.where(first | rises, ahead, theta))
+    lost = (slope == 0) & (C > 0) & (last > 0) & (searching == 1)
+    more = first | ((searching == 1) & ((moving >= 2.0**26) | ((moving > 0) & rises) | lost))
+    ahead = tl.where(lost, theta - last, tl.where(first | rises, ahead, theta))
     ahead = tl.where(more, ahead, theta)
-    return ahead, more.to(tl.int32), ahead - theta
+    return ahead, tl.where(lost, 2, more.to(tl.int32)), ahead - theta
 
 
 @triton.jit
@@ -161,7 +161,7 @@ def _solve(
     else:
         mass, slope, _, _ = meet(place, turn, programs, tl.sum(t), slope, slope, slope, SLOTS, ROOM, ALONE)
     turn += 1
-    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, 0.0, True)
+    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, low, tl.program_id(0) * 0)
     searching = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
     while searching > 0:
         t = moved_along(t, k, rose)
@@ -180,7 +180,7 @@ def _solve(
         k = now
         mass, slope, moving, _ = meet(place, turn, programs, tl.sum(t), slope, moving, moving, SLOTS, ROOM, ALONE)
         turn += 1
-        theta, searching, rose = _step(theta, mass, slope, moving, C, low, rose, False)
+        theta, searching, rose = _step(theta, mass, slope, moving, C, low, rose, searching)
         if ROUGH:
             searching = tl.where(rose <= theta * NEAR, 0, searching)
     return theta, t, mass, sums, peaks, turn
@@ -328,7 +328,7 @@ def streaming(
     low = _bound(sum_of_totals, sum_of_peaks, C, groups, members)
     interior = sum_of_peaks <= C
     bad = ~((sum_of_totals < float("inf")) & (C >= 0))
-    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, 0.0, True)
+    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, low, me * 0)
     searching = tl.where((sum_of_peaks > C) & (sum_of_totals < float("inf")), searching, 0)
     rows = tl.arange(0, J)
     while searching > 0:
@@ -389,7 +389,7 @@ def streaming(
         )
         tl.debug_barrier()
         turn += 1
-        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, rose, False)
+        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, rose, searching)
 
     for begin in range(0, mine, J):
         j = begin + rows

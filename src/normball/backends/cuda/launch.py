@@ -175,27 +175,29 @@ def _prepared(
 def project_l1inf(
     Y: Tensor,
     X: Tensor,
+    mu: Tensor,
+    theta: Tensor,
     shape: tuple[int, int, int],
     y_strides: tuple[int, ...],
     x_strides: tuple[int, ...],
     radius: Tensor | float,
     start: tuple[Tensor, Tensor] | None,
-) -> tuple[Tensor, Tensor] | None:
-    """Project `Y`, seen as (problem, group, member), into `X`; None where the kernels cannot."""
+) -> bool:
+    """Project `Y`, seen as (problem, group, member), into `X`, and write the caps and theta; False if it cannot."""
     if shape[0] == 1 or _whole(shape, y_strides, x_strides, Y):
-        return _launched(Y, X, shape, y_strides, x_strides, radius, start)
-    parts = []
+        return _launched(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
     radii = radius if isinstance(radius, float) else radius.reshape(-1).broadcast_to(shape[0])
     y, x = Y.as_strided(shape, y_strides), X.as_strided(shape, x_strides)
+    mu, theta = mu.view(shape[:2]), theta.view(shape[0])
     count = MOST_PROBLEMS if _whole((MOST_PROBLEMS, *shape[1:]), y_strides, x_strides, Y) else 1
     for i in range(0, shape[0], count):
         some = slice(i, i + count)
         part = (min(count, shape[0] - i), *shape[1:])
         C = radii if isinstance(radii, float) else radii[some]
         old = None if start is None else (start[0][some], start[1][some])
-        parts.append(_launched(y[some], x[some], part, y_strides, x_strides, C, old))
-    done = [part for part in parts if part is not None]
-    return (torch.cat([d[0] for d in done]), torch.cat([d[1] for d in done])) if len(done) == len(parts) else None
+        if not _launched(y[some], x[some], mu[some], theta[some], part, y_strides, x_strides, C, old):
+            return False
+    return True
 
 
 def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: tuple[int, ...], Y: Tensor) -> bool:
@@ -207,14 +209,15 @@ def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: t
 def _launched(
     Y: Tensor,
     X: Tensor | None,
+    mu: Tensor,
+    theta: Tensor,
     shape: tuple[int, int, int],
     y_strides: tuple[int, ...],
     x_strides: tuple[int, ...] | None,
     radius: Tensor | float,
     start: tuple[Tensor, Tensor] | None,
-) -> tuple[Tensor, Tensor] | None:
+) -> bool:
     """Project problems that one launch can take; without `X`, find the caps alone."""
-    problems, groups, _ = shape
     device = Y.device
     if INTERPRETED:  # which cannot take numbers in double precision
         radius = torch.as_tensor(radius, dtype=torch.float64)
@@ -223,22 +226,24 @@ def _launched(
     by_pointer = not isinstance(radius, float)
     ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
     if ready is None:
-        return None if X is None or x_strides is None else _packed(Y, X, shape, y_strides, x_strides, radius, start)
-    mu = torch.empty((problems, groups), dtype=Y.dtype, device=device)
-    theta = torch.empty(problems, dtype=torch.float64, device=device)
+        if X is None or x_strides is None:
+            return False
+        return _packed(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
     old_mu, old_theta = (None, None) if start is None else start
-    radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(problems).contiguous()
+    radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(shape[0]).contiguous()
     X = Y if X is None else X
-    same = (Y.data_ptr() | X.data_ptr()) & 15 == 0 and not by_pointer
+    places = Y.data_ptr() | X.data_ptr() | mu.data_ptr() | theta.data_ptr()
+    same = not by_pointer
     if old_mu is not None and old_theta is not None:
-        same = same and (old_mu.data_ptr() | old_theta.data_ptr()) & 15 == 0 and old_mu.dtype == Y.dtype
+        places |= old_mu.data_ptr() | old_theta.data_ptr()
+        same = same and old_mu.dtype == Y.dtype
     ready.launch(
         (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
          theta if ready.alone else place_on(device), work, *ready.sizes),
-        same,
+        same and places & 15 == 0,
     )  # fmt: skip
-    return mu, theta
+    return True
 
 
 def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
@@ -304,27 +309,28 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
 def _packed(
     Y: Tensor,
     X: Tensor,
+    mu: Tensor,
+    theta: Tensor,
     shape: tuple[int, int, int],
     y_strides: tuple[int, ...],
     x_strides: tuple[int, ...],
     radius: Tensor | float,
     start: tuple[Tensor, Tensor] | None,
-) -> tuple[Tensor, Tensor] | None:
+) -> bool:
     """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
     problems, groups, members = shape
     if y_strides[1] > y_strides[2] or problems > 1:
-        return None
+        return False
     strides = (groups * members, members, 1)
     if _prepared(shape, strides, None, Y.device, Y.dtype, False, False) is None:
-        return None
+        return False
     packed = torch.empty(shape, dtype=Y.dtype, device=Y.device)
     turn: Any = l1inf.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
     turn(Y, packed, groups, members, *y_strides, *strides, SIDE=TURNED)
-    done = _launched(packed, None, shape, strides, None, radius, start)
-    if done is not None:
-        clip: Any = l1inf.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
-        clip(Y, X, *done, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
-    return done
+    _launched(packed, None, mu, theta, shape, strides, None, radius, start)
+    clip: Any = l1inf.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
+    clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
+    return True
 
 
 def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:

@@ -84,7 +84,7 @@ def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """How many members of each group exceed t, by how much in all, and t as it was compared."""
     t = rounded_down(t, WIDE)
     d = v.to(WIDE) - by_group(t, STRIDED)
-    if STRIDED:
+    if STRIDED:  # noqa: SIM108 - known to the compiler
         exceeds = d > 0
     else:  # the same, and no difference must be kept for it
         exceeds = v.to(WIDE) > by_group(t, STRIDED)
