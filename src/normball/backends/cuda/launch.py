@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf, l1inf_tangent
+from normball.backends.cuda import l1inf, l1inf_tangent, turned
 from normball.backends.cuda import write as writing
 from normball.backends.cuda.host import Launch, place_on, room_on
 
@@ -325,10 +325,10 @@ def _packed(
     if _prepared(shape, strides, None, Y.device, Y.dtype, False, False) is None:
         return False
     packed = torch.empty(shape, dtype=Y.dtype, device=Y.device)
-    turn: Any = l1inf.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
+    turn: Any = turned.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
     turn(Y, packed, groups, members, *y_strides, *strides, SIDE=TURNED)
     _launched(packed, None, mu, theta, shape, strides, None, radius, start)
-    clip: Any = l1inf.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
+    clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
     clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
     return True
 
