@@ -55,10 +55,14 @@ class _Places:
         self.words = 12 * room_on(device) + 2
         self.of_stream: dict[int, Tensor] = {}
         self.spare: list[Tensor] = []
+        self.given: list[Tensor] = []  # to graphs, which hold no tensors; they may be replayed at any time
 
     def take(self) -> Tensor:
         if torch.cuda.is_current_stream_capturing():
-            return self.spare.pop() if self.spare else self._new()
+            if not self.spare:
+                return self._new()
+            self.given.append(self.spare.pop())
+            return self.given[-1]
         stream = driver.active.get_current_stream(self.device.index)
         place = self.of_stream.get(stream)
         if place is None:
