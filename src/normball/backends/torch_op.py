@@ -167,7 +167,7 @@ def _write(
     if Y.device.type == "cpu":
         arguments = (radius, axis, batch_axis, method, check_finite, threads, start, explains, radius_name)
         return RULES[ball].host(Y, X, *arguments)
-    return *RULES[ball].device(Y, X, radius, axis, batch_axis, start, explains), None
+    return *RULES[ball].device(Y, X, radius, axis, batch_axis, start), None
 
 
 def _empty_info(Y: Tensor, axis: Sequence[int], batch_axis: Sequence[int]) -> tuple[Tensor, Tensor]:

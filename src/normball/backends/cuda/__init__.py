@@ -44,7 +44,6 @@ def project_l1inf(
     axis: Sequence[int],
     batch_axis: Sequence[int],
     start: tuple[Tensor, Tensor] | None,
-    explains: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta."""
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
