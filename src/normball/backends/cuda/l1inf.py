@@ -121,14 +121,25 @@ def _step(theta, g, slope, moving, C, low, last, searching):
 
 
 @triton.jit
+def _anew(v, t, theta, alive, rose, nowhere, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Caps at theta from thresholds t, how many members they clip, and the gaps, if these are likely to hold."""
+    t, k, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+    under, over = nowhere, -nowhere
+    if tl.abs(rose) <= theta * NEAR:
+        under, over = gap_at(v, least, STRIDED, WIDE)
+    return t, k, under, over
+
+
+@triton.jit
 def _solve(
     v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
     M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
-    ROUGH: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
+    ROUGH: tl.constexpr, SKIP: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
 
-    Gaps are looked for where they are likely to hold: near the end. ROUGH is content to be near.
+    Gaps are looked for where they are likely to hold: near the end. With SKIP a block whose caps are all in their gaps
+    leaves its members alone. ROUGH is content to be near.
     """
     low = theta * 0.0
     sums, peaks = low, low
@@ -167,13 +178,12 @@ def _solve(
         t = moved_along(t, k, rose)
         alive = total > theta
         now = tl.where(alive, k, 0)
-        left = tl.zeros_like(t)
-        if tl.min(in_gap(t, k, under, over, alive).to(tl.int32)) == 0:
-            t, now, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
-            under, over = nowhere, -nowhere
-            if tl.abs(rose) <= theta * NEAR:
-                under, over = gap_at(v, least, STRIDED, WIDE)
-            left = (alive & (t > over.to(tl.float64))).to(tl.float64)
+        if SKIP:
+            if tl.min(in_gap(t, k, under, over, alive).to(tl.int32)) == 0:
+                t, now, under, over = _anew(v, t, theta, alive, rose, nowhere, STRIDED, WIDE)
+        else:
+            t, now, under, over = _anew(v, t, theta, alive, rose, nowhere, STRIDED, WIDE)
+        left = (alive & (t > over.to(tl.float64))).to(tl.float64)
         t = tl.where(alive, t, 0.0)
         slope = tl.sum(tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0))
         moving = tl.sum((now != k).to(tl.float64) + left * 2.0**26)
@@ -206,7 +216,7 @@ def resident(
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
     INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, SKIP: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
     """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
@@ -231,7 +241,7 @@ def resident(
     lines = work.to(tl.pointer_type(tl.float32))
     theta, t, sum_of_caps, sums, peaks, turn = _solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        place, turn, programs, M, SLOTS, ROOM, ALONE, WARM, False, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, ROOM, ALONE, WARM, False, SKIP, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
     bad = ~((sums < float("inf")) & (C >= 0))
@@ -288,7 +298,7 @@ def streaming(
         total = sums_of(v, STRIDED, WIDE)
         theta, guess, _, _, _, turn = _solve(
             v, guess, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, place, turn, programs, M, SLOTS, ROOM, ALONE, False, True, STRIDED, WIDE,
+            me * G + lanes, place, turn, programs, M, SLOTS, ROOM, ALONE, False, True, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
