@@ -105,6 +105,17 @@ def test_edges(way):
     assert project(Y, -1.0)[0].isnan().all()
 
 
+def test_equal_groups_and_a_tiny_radius(way):
+    # Rounding leads theta beyond all the groups, and it must find back.
+    Y = torch.full((8, 40), -0.1)
+    for axis in (0, 1):
+        for part in (1e-6, 1e-9, 1e-12):
+            radius = part * float(Y.double().abs().amax(axis).sum())
+            X, _, _ = project(Y, radius, axis)
+            assert float(X.double().abs().amax(axis).sum()) == pytest.approx(radius, rel=1e-6)
+            judge(Y, X, radius, axis, (way, axis, part))
+
+
 def test_batches_and_axes(way):
     Y = torch.from_numpy(np.random.default_rng(0).normal(size=(6, 5, 3, 4))).float()
     for axis, batch in (((1, 2), (0,)), ((0, 2, 3), ()), ((3,), (1,)), ((1,), (0, 3))):

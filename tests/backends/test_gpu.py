@@ -65,3 +65,29 @@ def test_edges():
     assert not normball.project_l1inf(Y, 0.0).any()
     Y[3, 4] = math.nan
     assert normball.project_l1inf(Y, 1.0).isnan().all()
+
+
+def test_graphs_and_streams_do_not_disturb_each_other():
+    Y = torch.randn(1000, 300, device="cuda")
+    big = torch.randn(4096, 4096, device="cuda")
+    once, large = normball.project_l1inf(Y, 3.0), normball.project_l1inf(big, 3.0, axis=1)
+    torch.cuda.synchronize()
+    captured = []
+    for _ in range(3):  # more launches than there are spare places
+        graph, results = torch.cuda.CUDAGraph(), []
+        with torch.cuda.graph(graph):
+            for _ in range(40):
+                results.append(normball.project_l1inf(Y, 3.0))
+        captured.append((graph, results))
+    other = torch.cuda.Stream()
+    for _ in range(3):
+        for graph, results in captured:
+            for X in results:
+                X.fill_(math.nan)
+            other.wait_stream(torch.cuda.current_stream())
+            graph.replay()
+            with torch.cuda.stream(other):
+                beside = normball.project_l1inf(big, 3.0, axis=1)
+            torch.cuda.current_stream().wait_stream(other)
+            assert torch.equal(beside, large)
+            assert all(torch.equal(X, once) for X in results)

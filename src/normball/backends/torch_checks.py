@@ -28,6 +28,8 @@ def tensor(Y: Tensor) -> None:
 def axes(ndim: int, axis: _validate.Axis, batch_axis: _validate.Axis | None) -> tuple[list[int], list[int]]:
     """Return the member and the batch axes, in order."""
     members, batch = _validate.axes(ndim, axis, batch_axis)
+    if type(axis) is int and batch == 0:
+        return [axis % ndim], []
     return [a for a in range(ndim) if members >> a & 1], [a for a in range(ndim) if batch >> a & 1]
 
 
@@ -53,7 +55,15 @@ def radius(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> Tensor:
         ) from None
 
 
-def output(out: Any, Y: Tensor, radius: Tensor) -> None:
+def number(value: Any, Y: Tensor, batch_shape: list[int], name: str) -> float | Tensor:
+    """Return the radius as a float where it is one number that the host knows, else as `radius` does."""
+    if isinstance(value, Tensor):
+        return radius(value, Y, batch_shape, name)
+    one, each = _validate.radius(value, tuple(batch_shape), name)
+    return one if each is None else torch.from_numpy(each)
+
+
+def output(out: Any, Y: Tensor, radius: Any) -> None:
     """Raise unless the projection of `Y` can be written to `out`."""
     if not isinstance(out, Tensor):
         raise TypeError(f"out: expected a tensor, got {type(out).__name__}")
@@ -65,7 +75,7 @@ def output(out: Any, Y: Tensor, radius: Tensor) -> None:
         raise ValueError(f"out: expected a tensor on {Y.device}, as Y, got one on {out.device}")
     if out.layout != torch.strided:
         raise TypeError(f"out: expected a dense tensor, got layout {out.layout}")
-    if torch.is_grad_enabled() and (Y.requires_grad or out.requires_grad or radius.requires_grad):
+    if torch.is_grad_enabled() and any(getattr(T, "requires_grad", False) for T in (Y, out, radius)):
         name = "Y" if Y.requires_grad else "out" if out.requires_grad else "radius"
         raise ValueError(
             f"{name}: expected a tensor without gradient where the result is written in place, got one that requires "

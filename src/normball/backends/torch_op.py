@@ -70,37 +70,40 @@ def _project(
 ) -> Any:
     torch_checks.tensor(Y)
     axes, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
-    radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
+    watched = traced(Y)
+    alone = not watched and (out is not None or not differentiated(Y, radius))
+    if not alone or isinstance(radius, Tensor) or Y.device.type != "cpu":  # else an array's checks are to come
+        known = torch_checks.number if alone else torch_checks.radius
+        radius = known(radius, Y, [Y.shape[a] for a in batch], radius_name)
     if threads is not None:
         threads = _validate.thread_count(threads)
     start: Start = None
     if warm_start is not None:
         start = torch_checks.warm_start(warm_start, Y, axes, batch)
-    arguments = (radius, ball, axes, batch, method, check_finite, threads)
-    told = None
     if out is not None:
         torch_checks.output(out, Y, radius)
+    arguments = (radius, ball, axes, batch, method, check_finite, threads)
+    if alone:
+        X = _result_like(Y) if out is None else out
+        mu, theta, told = _write(Y, X, *arguments, start, return_info, radius_name)
+        if out is not None:
+            torch.autograd.graph.increment_version(out)
+        if not return_info:
+            return X
+        counts = (told.clipped, told.kept, told.reads, told.order_steps) if told else (None, None, None, None)
+        return X, ProjectionInfo(theta, mu, *counts)
+    begin = start or (None, None)
+    if out is Y:
         X = out
-        if traced(Y):
-            mu, theta = (
-                torch.ops.normball.project_in_place(Y, *arguments, *(start or (None, None)))
-                if out is Y
-                else torch.ops.normball.project_into(Y, out, *arguments, *(start or (None, None)))
-            )
-        else:
-            mu, theta, told = _write(Y.detach(), X.detach(), *arguments, start, return_info)
-            torch.autograd.graph.increment_version(X)
-    elif traced(Y):
-        X, mu, theta = torch.ops.normball.project(Y, *arguments, *(start or (None, None)))
-    elif differentiated(Y, radius):
-        X, mu, theta = _Differentiable.apply(Y, *arguments, *(start or (None, None)))  # type: ignore[no-untyped-call]
+        mu, theta = torch.ops.normball.project_in_place(Y, *arguments, *begin)
+    elif out is not None:
+        X = out
+        mu, theta = torch.ops.normball.project_into(Y, out, *arguments, *begin)
+    elif watched:
+        X, mu, theta = torch.ops.normball.project(Y, *arguments, *begin)
     else:
-        X = _result_like(Y)
-        mu, theta, told = _write(Y.detach(), X, *arguments, start, return_info)
-    if not return_info:
-        return X
-    counts = (told.clipped, told.kept, told.reads, told.order_steps) if told else (None, None, None, None)
-    return X, ProjectionInfo(theta.detach(), mu.detach(), *counts)
+        X, mu, theta = _Differentiable.apply(Y, *arguments, *begin)  # type: ignore[no-untyped-call]
+    return (X, ProjectionInfo(theta.detach(), mu.detach(), None, None, None)) if return_info else X
 
 
 def norms(
@@ -133,10 +136,10 @@ def traced(Y: Tensor) -> bool:
     )
 
 
-def differentiated(Y: Tensor, radius: Tensor) -> bool:
+def differentiated(Y: Tensor, radius: Any) -> bool:
     """Whether a derivative may be asked for, or one of torch's function transforms is at work."""
     return (
-        (torch.is_grad_enabled() and (Y.requires_grad or radius.requires_grad))
+        (torch.is_grad_enabled() and (Y.requires_grad or getattr(radius, "requires_grad", False)))
         or torch._C._are_functorch_transforms_active()
         or torch.autograd.forward_ad._current_level >= 0
     )
@@ -149,7 +152,7 @@ def _result_like(Y: Tensor) -> Tensor:
 def _write(
     Y: Tensor,
     X: Tensor,
-    radius: Tensor,
+    radius: Any,
     ball: str,
     axis: Sequence[int],
     batch_axis: Sequence[int],
@@ -158,12 +161,12 @@ def _write(
     threads: int | None,
     start: Start,
     explains: bool = True,
+    radius_name: str = "radius",
 ) -> tuple[Tensor, Tensor, Any]:
     """Project `Y` into `X`; return the caps, theta, and what else the core tells, if it shall explain itself."""
-    radius = radius.detach()
     if Y.device.type == "cpu":
-        arguments = (radius, axis, batch_axis, method, check_finite, threads, start, explains)
-        return RULES[ball].host(Y.resolve_neg(), X, *arguments)
+        arguments = (radius, axis, batch_axis, method, check_finite, threads, start, explains, radius_name)
+        return RULES[ball].host(Y, X, *arguments)
     return *RULES[ball].device(Y, X, radius, axis, batch_axis, start), None
 
 

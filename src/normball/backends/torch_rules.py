@@ -57,7 +57,7 @@ def others(ndim: int, axes: Sequence[int]) -> list[int]:
 def _l1inf_host(
     Y: Tensor,
     X: Tensor,
-    radius: Tensor,
+    radius: Any,
     axis: Sequence[int],
     batch_axis: Sequence[int],
     method: str,
@@ -65,18 +65,21 @@ def _l1inf_host(
     threads: int | None,
     start: Start,
     explains: bool,
+    radius_name: str,
 ) -> tuple[Tensor, Tensor, Any]:
     narrow = Y.dtype == torch.bfloat16  # which NumPy does not know
-    source = (Y.float() if narrow else Y).numpy()
+    Y = Y.resolve_neg()
+    source = _array(Y.float() if narrow else Y)
     info = None
     if start is not None:
-        old_mu, old_theta = start
-        theta = old_theta.double().numpy()
-        info = ProjectionInfo(theta if batch_axis else float(theta), old_mu.double().numpy(), 0, 0, math.nan)
-    target = source if narrow or Y is X else X.numpy()
+        old_mu, old_theta = (_array(old.double()) for old in start)
+        info = ProjectionInfo(old_theta if batch_axis else float(old_theta), old_mu, 0, 0, math.nan)
+    target = source if narrow or Y is X else _array(X)
+    if isinstance(radius, Tensor):
+        radius = _array(radius)
     done = cpu.project_l1inf(
-        source, radius.numpy(), tuple(axis), tuple(batch_axis) or None, method, target, check_finite, threads, info,
-        explains or narrow,
+        source, radius, axis[0] if len(axis) == 1 else axis, batch_axis or None, method, target, check_finite, threads,
+        info, explains or narrow, radius_name,
     )  # fmt: skip
     if not (explains or narrow):
         return X, X, None  # no one asked for the caps
@@ -86,7 +89,13 @@ def _l1inf_host(
         mu = rounded_down(mu, Y.dtype)
         cap = expand(mu, Y.ndim, others(Y.ndim, axis))
         torch.clamp(Y, -cap, cap, out=X)
-    return mu, torch.as_tensor(told.theta, dtype=torch.float64), told
+    theta = torch.from_numpy(told.theta) if batch_axis else torch.scalar_tensor(told.theta, dtype=torch.float64)
+    return mu, theta, told
+
+
+def _array(T: Tensor) -> np.ndarray[Any, Any]:
+    """Return the memory of a tensor as an array."""
+    return (T.detach() if T.requires_grad else T).numpy()
 
 
 def _l1inf_parts(

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import cache, lru_cache
+from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,7 +40,7 @@ def _layout(
 def project_l1inf(
     Y: Tensor,
     X: Tensor,
-    radius: Tensor,
+    radius: Tensor | float,
     axis: Sequence[int],
     batch_axis: Sequence[int],
     start: tuple[Tensor, Tensor] | None,
@@ -46,22 +49,37 @@ def project_l1inf(
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
     if Y.numel() == 0:
         return Y.new_zeros(caps_shape).permute(place), Y.new_zeros(theta_shape, dtype=torch.float64)
-    # As (problem, group, member); a copy only where the axes cannot be told as one.
-    source = Y.permute(order).reshape(shape)
-    target = _writable(X.permute(order), shape, source)
-    radii = radius.reshape(-1) if radius.ndim else radius
+    turned = place != sorted(place)  # the axes of the caps, where batch axes do not come first
     begin = None
     if start is not None:
-        old = start[0].permute(sorted(range(len(place)), key=place.__getitem__))
-        begin = old.reshape(shape[:2]), start[1].reshape(shape[0]).to(Y.device)
-    kernels = _kernels_for(Y)
-    done = None if kernels is None else kernels.project_l1inf(source, target, radii, begin)
-    if done is None:
-        done = plain.caps(source, radii.to(Y.device).broadcast_to(shape[0]))
-        target.copy_(plain.clip(source, done[0]))
-    if target.untyped_storage().data_ptr() != X.untyped_storage().data_ptr():
-        X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
-    return done[0].reshape(caps_shape).permute(place), done[1].reshape(theta_shape)
+        old = start[0].permute(sorted(range(len(place)), key=place.__getitem__)) if turned else start[0]
+        begin = old.contiguous(), start[1].to(Y.device)
+        if batch_axis:
+            begin = begin[0].reshape(shape[:2]), begin[1].reshape(shape[0])
+    mu = torch.empty(caps_shape, dtype=Y.dtype, device=Y.device)
+    theta = torch.empty(theta_shape, dtype=torch.float64, device=Y.device)
+    with _current(Y.device):
+        source, y_strides = Y, _strides(Y.shape, Y.stride(), tuple(axis), tuple(batch_axis))
+        if not y_strides:  # a copy, where the axes cannot be told as one
+            source = Y.permute(order).reshape(shape)
+            y_strides = source.stride()
+        target, x_strides = X, _strides(X.shape, X.stride(), tuple(axis), tuple(batch_axis))
+        if not x_strides or (X is not source and not _apart(X, source)):
+            target = torch.empty(shape, dtype=X.dtype, device=X.device)
+            x_strides = target.stride()
+        kernels = _kernels_for(Y)
+        if kernels is None or not kernels.project_l1inf(
+            source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin
+        ):
+            source, to = source.as_strided(shape, y_strides), target.as_strided(shape, x_strides)
+            radii = torch.as_tensor(radius, dtype=torch.float64, device=Y.device).reshape(-1).broadcast_to(shape[0])
+            caps, thetas = plain.caps(source, radii)
+            mu.copy_(caps.view(caps_shape))
+            theta.copy_(thetas.view(theta_shape))
+            to.copy_(plain.clip(source, caps))
+        if target is not X:
+            X.permute(order).copy_(target.reshape([Y.shape[a] for a in order]))
+    return mu.permute(place) if turned else mu, theta
 
 
 def tangent_l1inf(
@@ -131,13 +149,52 @@ def _capability(device: torch.device) -> tuple[int, int]:
     return torch.cuda.get_device_capability(device)
 
 
+@lru_cache(maxsize=1024)
+def _strides(
+    shape: tuple[int, ...], strides: tuple[int, ...], axis: tuple[int, ...], batch_axis: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the strides of an array seen as (problem, group, member); nothing where it cannot be seen so."""
+    groups = tuple(a for a in range(len(shape)) if a not in axis and a not in batch_axis)
+    found: list[int] = []
+    size = 1
+    for axes in (axis, groups, batch_axis):
+        parts = [(shape[a], strides[a]) for a in axes if shape[a] > 1]
+        if any(outer != inner * stride for (_, outer), (inner, stride) in pairwise(parts)):
+            return ()
+        found.insert(0, parts[-1][1] if parts else size)  # as in memory without gaps, where there is but one
+        size *= math.prod(shape[a] for a in axes)
+    return tuple(found)
+
+
+def _apart(X: Tensor, Y: Tensor) -> bool:
+    """Whether nothing written to one is read from the other, unless they are the same."""
+    if X.data_ptr() == Y.data_ptr() and X.stride() == Y.stride():
+        return True
+    first, last = sorted((X.data_ptr(), Y.data_ptr())), X if X.data_ptr() < Y.data_ptr() else Y
+    if first[0] + _span(tuple(last.shape), last.stride()) * last.itemsize <= first[1]:
+        return True
+    return X.untyped_storage().data_ptr() != Y.untyped_storage().data_ptr()
+
+
+@lru_cache(maxsize=1024)
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def _current(device: torch.device) -> Any:
+    """Make a device the current one, which is what Triton launches on."""
+    if device.type != "cuda" or device.index == torch.cuda.current_device():
+        return _NOTHING
+    return torch.cuda.device(device)
+
+
+_NOTHING = nullcontext()
+
+
 def _writable(X: Tensor, shape: list[int], source: Tensor) -> Tensor:
     """Return `X` in that shape, or scratch memory if it has no such view, or lies across the source."""
     try:
         target = X.view(shape)
     except RuntimeError:
         return torch.empty_like(source)
-    if target.untyped_storage().data_ptr() != source.untyped_storage().data_ptr():
-        return target
-    same = target.data_ptr() == source.data_ptr() and target.stride() == source.stride()
-    return target if same else torch.empty_like(source)
+    return target if _apart(target, source) else torch.empty_like(source)

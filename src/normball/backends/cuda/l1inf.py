@@ -2,15 +2,19 @@
 
 Every block holds some groups. In each round it finds their caps at the current theta, all blocks meet, and each takes
 the same Newton step on ``sum_j mu_j(theta) = radius``. It ends when no group changed the members it clips: the result
-is exact, and the host is never asked. A matrix that fits the registers of the device is read once; of a larger one, the
-groups that may be non-zero are read again in each round, and a sample of them tells where theta may lie.
+is exact, and the host is never asked. A matrix that fits the registers of the device is read once. Of a larger one, a
+sample tells where theta may lie; then all of it is read; and from then on only the groups whose cap has left the gap
+between two of their members, because in between the line is known.
 """
 
 import triton
 import triton.language as tl
 
 from normball.backends.cuda.parts import (
+    arrive,
     by_group,
+    gap_at,
+    in_gap,
     leave,
     meet,
     moved_along,
@@ -22,6 +26,8 @@ from normball.backends.cuda.parts import (
     tile_at,
 )
 
+NEAR: tl.constexpr = tl.constexpr(2.0**-8)
+
 
 @triton.jit
 def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
@@ -29,6 +35,30 @@ def _clipped(v, cap, bad, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     wide = v.to(WIDE)
     x = tl.where(tl.abs(wide) > limit, tl.where(wide < 0, -limit, limit), wide)
     return tl.where(bad, float("nan"), x).to(v.dtype)
+
+
+@triton.jit
+def _signs(v, INTERPRETED: tl.constexpr):
+    """The signs of the members of a tile, as bits along its second axis: so each thread keeps magnitudes alone."""
+    if v.dtype == tl.float64:
+        bits = v.to(tl.int64, bitcast=True)
+    elif v.dtype == tl.float32:
+        bits = v.to(tl.int32, bitcast=True)
+    else:
+        bits = v.to(tl.int16, bitcast=True)
+    tl.static_assert(v.shape[1] <= 32)
+    signs = tl.sum((bits < 0).to(tl.int32) << tl.arange(0, v.shape[1])[None, :, None], 1)
+    if INTERPRETED:
+        return signs
+    else:  # the compiler may not put it off, or it would keep the members for it, where there are no registers left
+        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [signs], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
+def _signed(size, signs, WIDE: tl.constexpr):
+    negative = (tl.expand_dims(signs, 1) >> tl.arange(0, size.shape[1])[None, :, None]) & 1
+    wide = size.to(WIDE)
+    return tl.where(negative != 0, -wide, wide).to(size.dtype)
 
 
 @triton.jit
@@ -72,62 +102,98 @@ def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
 
 
 @triton.jit
-def _step(theta, g, slope, moving, C, low, first):
+def _step(theta, g, slope, moving, C, low, last, searching):
     """One Newton step. Returns theta, whether to go on, and how far theta rose.
 
-    `moving` counts groups that clip other members than a round before, and in its high part those whose members
-    changed in the last step alone, whose lines are below their caps: with none of the latter, a step that does not
-    lead up means the end. The first step may lead down, from a start beyond the root.
+    `moving` counts groups that clip other members than a round before, and in its high part those whose lines may be
+    below their caps: with none of the latter, a step that does not lead up means the end. The first step, which knows
+    nothing of this, may lead down, from a start beyond the root. If no group is left, rounding has led too far, as it
+    may if the radius is tiny: the `last` step is taken back, and one more round ends the search.
     """
+    first = searching == 0
     ahead = newton(theta, g, slope, C, low)
     rises = ahead > theta * (1.0 + 2.0**-50)
-    more = first | (moving >= 2.0**26) | ((moving > 0) & rises)
-    ahead = tl.where(first | rises, ahead, theta)
+    lost = (slope == 0) & (C > 0) & (last > 0) & (searching == 1)
+    more = first | ((searching == 1) & ((moving >= 2.0**26) | ((moving > 0) & rises) | lost))
+    ahead = tl.where(lost, theta - last, tl.where(first | rises, ahead, theta))
     ahead = tl.where(more, ahead, theta)
-    return ahead, more.to(tl.int32), ahead - theta
+    return ahead, tl.where(lost, 2, more.to(tl.int32)), ahead - theta
+
+
+@triton.jit
+def _anew(v, t, theta, alive, rose, nowhere, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Caps at theta from thresholds t, how many members they clip, and the gaps, if these are likely to hold."""
+    t, k, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+    under, over = nowhere, -nowhere
+    if tl.abs(rose) <= theta * NEAR:
+        under, over = gap_at(v, least, STRIDED, WIDE)
+    return t, k, under, over
 
 
 @triton.jit
 def _solve(
-    v, t, theta, total, peak, C, groups, members, lines, g, slots, counter, meeting, programs,
-    M: tl.constexpr, SLOTS: tl.constexpr, WARM: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
+    v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
+    M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
+    ROUGH: tl.constexpr, SKIP: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it."""
+    """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
+
+    Gaps are looked for where they are likely to hold: near the end. With SKIP a block whose caps are all in their gaps
+    leaves its members alone. ROUGH is content to be near.
+    """
     low = theta * 0.0
     sums, peaks = low, low
     if not WARM:
         if M > 0:
             tl.store(lines + g, total.to(tl.float32), mask=g < groups)
             tl.store(lines + M + g, peak.to(tl.float32), mask=g < groups)
-        sums, peaks, _, _ = meet(slots, counter, meeting, programs, tl.sum(total), tl.sum(peak), 0.0, 0.0, SLOTS)
-        meeting += 1
+        sums, peaks, _, _ = meet(place, turn, programs, tl.sum(total), tl.sum(peak), low, low, SLOTS, ROOM, ALONE)
+        turn += 1
         low = _bound(sums, peaks, C, groups, members)
         theta = low
-        if M > 0:  # noqa: SIM102 - one is known to the compiler, one is not
+        if M > 0:
+            if ALONE:
+                tl.debug_barrier()
+            elif tl.atomic_add(place + 12 * ROOM + 1, 0, sem="acquire", scope="gpu") != 0:  # lines of other blocks
+                theta = C * 0.0
             if (peaks > C) & (sums < float("inf")):
                 theta = _on_two_lines(lines, low, C, groups, members, M)
-    t, k, moves = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)
+    t, k, least = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)
+    nowhere = (tl.zeros_like(t) + float("inf")).to(WIDE)
+    under, over = nowhere, -nowhere
+    if WARM:
+        under, over = gap_at(v, least, STRIDED, WIDE)
     slope = tl.sum(tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0))
     if WARM:
         sums, peaks, mass, slope = meet(
-            slots, counter, meeting, programs, tl.sum(total), tl.sum(peak), tl.sum(t), slope, SLOTS
+            place, turn, programs, tl.sum(total), tl.sum(peak), tl.sum(t), slope, SLOTS, ROOM, ALONE
         )
         low = _bound(sums, peaks, C, groups, members)
     else:
-        mass, slope, _, _ = meet(slots, counter, meeting, programs, tl.sum(t), slope, 0.0, 0.0, SLOTS)
-    meeting += 1
-    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, True)
+        mass, slope, _, _ = meet(place, turn, programs, tl.sum(t), slope, slope, slope, SLOTS, ROOM, ALONE)
+    turn += 1
+    theta, searching, rose = _step(theta, mass, slope, 0.0, C, low, low, tl.program_id(0) * 0)
     searching = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
     while searching > 0:
         t = moved_along(t, k, rose)
-        t, now, moves = refined(v, t, theta, total > theta, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+        alive = total > theta
+        now = tl.where(alive, k, 0)
+        if SKIP:
+            if tl.min(in_gap(t, k, under, over, alive).to(tl.int32)) == 0:
+                t, now, under, over = _anew(v, t, theta, alive, rose, nowhere, STRIDED, WIDE)
+        else:
+            t, now, under, over = _anew(v, t, theta, alive, rose, nowhere, STRIDED, WIDE)
+        left = (alive & (t > over.to(tl.float64))).to(tl.float64)
+        t = tl.where(alive, t, 0.0)
         slope = tl.sum(tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0))
-        moving = tl.sum((now != k).to(tl.float64) + moves * 2.0**26)
+        moving = tl.sum((now != k).to(tl.float64) + left * 2.0**26)
         k = now
-        mass, slope, moving, _ = meet(slots, counter, meeting, programs, tl.sum(t), slope, moving, 0.0, SLOTS)
-        meeting += 1
-        theta, searching, rose = _step(theta, mass, slope, moving, C, low, False)
-    return theta, t, mass, sums, peaks, meeting
+        mass, slope, moving, _ = meet(place, turn, programs, tl.sum(t), slope, moving, moving, SLOTS, ROOM, ALONE)
+        turn += 1
+        theta, searching, rose = _step(theta, mass, slope, moving, C, low, rose, searching)
+        if ROUGH:
+            searching = tl.where(rose <= theta * NEAR, 0, searching)
+    return theta, t, mass, sums, peaks, turn
 
 
 @triton.jit
@@ -146,10 +212,11 @@ def _radius(radius, radii, problem, BY_POINTER: tl.constexpr):
 
 @triton.jit(do_not_specialize=["radius", "tiles", "programs"])
 def resident(
-    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, slots, counter, lines,
+    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr,
+    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, SKIP: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
     """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
@@ -161,6 +228,9 @@ def resident(
         y + problem * (y_problem * VG * VN), me, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
     )
     v = tl.load(at, mask=there, other=0.0)
+    turn = arrive(place, ROOM, ALONE)
+    signs = _signs(v, INTERPRETED)
+    v = tl.abs(v.to(WIDE)).to(DTYPE)
     total = sums_of(v, STRIDED, WIDE)
     peak = peaks_of(v, STRIDED, WIDE)
     t = tl.zeros_like(total)
@@ -168,9 +238,10 @@ def resident(
     if WARM:
         t = _sane(tl.load(old_mu + problem * groups + g, mask=g < groups, other=0.0).to(tl.float64))
         theta = _sane(tl.load(old_theta + problem))
-    theta, t, sum_of_caps, sums, peaks, _ = _solve(
+    lines = work.to(tl.pointer_type(tl.float32))
+    theta, t, sum_of_caps, sums, peaks, turn = _solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        slots + problem * 8 * SLOTS, counter, 0, programs, M, SLOTS, WARM, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, ROOM, ALONE, WARM, False, SKIP, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
     bad = ~((sums < float("inf")) & (C >= 0))
@@ -178,31 +249,43 @@ def resident(
     at, there, g = tile_at(
         x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
     )
-    tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
+    tl.store(at, _signed(_clipped(v, cap, bad, STRIDED, WIDE), signs, WIDE), mask=there)
     tl.store(mu + problem * groups + g, cap, mask=g < groups)
     if me == 0:
         theta = tl.where(interior, 0.0, theta)
         tl.store(theta_out + problem, tl.where(bad, float("nan"), theta))
-    leave(counter, programs)
+    leave(place, turn, ROOM, ALONE)
 
 
 @triton.jit(do_not_specialize=["radius", "tiles", "programs"])
 def streaming(
-    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, slots, counter, lines, caps, totals, counts,
+    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr,
+    INDEX: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr, J: tl.constexpr,
 ):  # fmt: skip
-    """Many tiles for each block, one after another; the groups that may be non-zero are read again in each round."""
+    """Many tiles for each block, one after another; of J at once is thought what can be told without reading them.
+
+    The last pass goes the other way than the first: what was read last may still be near. Without WRITE there is none.
+    """
     me = tl.program_id(0)
     DTYPE: tl.constexpr = y.dtype.element_ty
     WIDE: tl.constexpr = tl.float64 if tl.float64 == DTYPE else tl.float32
     C = _radius(radius, radii, 0, BY_POINTER)
     G: tl.constexpr = B if STRIDED else A
     lanes = tl.arange(0, G)
-    meeting = 0
+    turn = arrive(place, ROOM, ALONE)
+    mine = (tiles - me + programs - 1) // programs
+    # What is known of each group: the cap at the last theta, and the gap in which it follows the line of k members.
+    lines = work.to(tl.pointer_type(tl.float32))
+    caps = work + M
+    totals = caps + groups
+    unders = (totals + groups).to(tl.pointer_type(WIDE))
+    overs = (totals + 2 * groups).to(tl.pointer_type(WIDE))
+    counts = (totals + 3 * groups).to(tl.pointer_type(tl.int32))
     theta = C * 0.0
-    t = tl.zeros([G], tl.float64)
+    guess = tl.zeros([G], tl.float64)
     if WARM:
         theta = _sane(tl.load(old_theta))
     else:
@@ -210,28 +293,36 @@ def streaming(
         at, there, g = tile_at(
             y, (me * tiles) // programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
         )
-        v = tl.load(at, mask=there, other=0.0)
+        v = tl.abs(tl.load(at, mask=there, other=0.0).to(WIDE))
         sampled = programs * G
         total = sums_of(v, STRIDED, WIDE)
-        theta, t, _, _, _, meeting = _solve(
-            v, t, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, slots, counter, meeting, programs, M, SLOTS, False, STRIDED, WIDE,
+        theta, guess, _, _, _, turn = _solve(
+            v, guess, theta, total, peaks_of(v, STRIDED, WIDE), C * sampled / groups, sampled, members, lines,
+            me * G + lanes, place, turn, programs, M, SLOTS, ROOM, ALONE, False, True, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
     peaks = tl.zeros([G], tl.float64)
     mass = tl.zeros([G], tl.float64)
     slope = tl.zeros([G], tl.float64)
-    for tile in range(me, tiles, programs):
+    for i in tl.range(0, mine, num_stages=STAGES):
         at, there, g = tile_at(
-            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+            y, me + i * programs, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
         )
-        v = tl.load(at, mask=there, other=0.0)
+        v = tl.abs(tl.load(at, mask=there, other=0.0).to(WIDE))
         total = sums_of(v, STRIDED, WIDE)
         peak = peaks_of(v, STRIDED, WIDE)
         if WARM:
-            t = _sane(tl.load(old_mu + g, mask=g < groups, other=0.0).to(tl.float64))
-        t, k, moves = refined(v, t, theta, total > theta, 0.0, STRIDED, WIDE)  # a cold start takes the tile before
+            guess = _sane(tl.load(old_mu + g, mask=g < groups, other=0.0).to(tl.float64))
+        alive = total > theta
+        t = tl.zeros([G], tl.float64)
+        k = tl.zeros([G], tl.int32)
+        if tl.max(alive.to(tl.int32)) > 0:
+            t, k, least = refined(v, guess, theta, alive, 0.0, STRIDED, WIDE)
+            under, over = gap_at(v, least, STRIDED, WIDE)
+            guess = tl.where(alive, t, guess)  # a cold start takes the tile before
+            tl.store(unders + g, under, mask=g < groups)
+            tl.store(overs + g, over, mask=g < groups)
         tl.store(caps + g, t, mask=g < groups)
         tl.store(totals + g, total, mask=g < groups)
         tl.store(counts + g, k, mask=g < groups)
@@ -241,71 +332,97 @@ def streaming(
         mass += t
         slope += tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
     sum_of_totals, sum_of_peaks, sum_of_caps, all_slope = meet(
-        slots, counter, meeting, programs, tl.sum(sums), tl.sum(peaks), tl.sum(mass), tl.sum(slope), SLOTS
+        place, turn, programs, tl.sum(sums), tl.sum(peaks), tl.sum(mass), tl.sum(slope), SLOTS, ROOM, ALONE
     )
-    meeting += 1
+    turn += 1
     low = _bound(sum_of_totals, sum_of_peaks, C, groups, members)
     interior = sum_of_peaks <= C
     bad = ~((sum_of_totals < float("inf")) & (C >= 0))
-    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, True)
+    theta, searching, rose = _step(theta, sum_of_caps, all_slope, 0.0, C, low, low, me * 0)
     searching = tl.where((sum_of_peaks > C) & (sum_of_totals < float("inf")), searching, 0)
+    rows = tl.arange(0, J)
     while searching > 0:
+        # First all that can be told without the matrix, many tiles at once; then the tiles that must be read.
+        mass_known = tl.zeros([J, G], tl.float64)
+        slope_known = tl.zeros([J, G], tl.float64)
+        moving_known = tl.zeros([J, G], tl.float64)
         mass = tl.zeros([G], tl.float64)
         slope = tl.zeros([G], tl.float64)
         moving = tl.zeros([G], tl.float64)
-        for tile in range(me, tiles, programs):
-            g = tile * G + lanes
-            total = tl.load(totals + g, mask=g < groups, other=0.0)
-            alive = total > theta
-            k = tl.load(counts + g, mask=g < groups, other=0)
-            if tl.max((alive | (k > 0)).to(tl.int32)) > 0:
-                t = moved_along(tl.load(caps + g, mask=g < groups, other=0.0), k, rose)
+        for begin in range(0, mine, J):
+            j = begin + rows
+            each = (me + programs * j)[:, None] * G + lanes[None, :]
+            exists = (j < mine)[:, None] & (each < groups)
+            lives = exists & (tl.load(totals + each, mask=exists, other=0.0) > theta)
+            ks = tl.load(counts + each, mask=exists, other=0)
+            ts = moved_along(tl.load(caps + each, mask=exists, other=0.0), ks, rose)
+            lowest = tl.load(unders + each, mask=exists & (ks > 0), other=0.0)
+            highest = tl.load(overs + each, mask=exists & (ks > 0), other=0.0)
+            is_open = tl.max((~in_gap(ts, ks, lowest, highest, lives)).to(tl.int32), 1)
+            known = exists & (is_open == 0)[:, None]
+            ts = tl.where(lives, ts, 0.0)
+            now = tl.where(lives, ks, 0)
+            tl.debug_barrier()
+            tl.store(caps + each, ts, mask=exists)
+            tl.store(counts + each, now, mask=known)
+            mass_known += tl.where(known, ts, 0.0)
+            slope_known += tl.where(known & (now > 0), 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0)
+            moving_known += (known & (now != ks)).to(tl.float64)
+            next_open = tl.max(is_open * (j + 1), 0)
+            tl.debug_barrier()
+            while next_open > 0:
                 at, there, g = tile_at(
-                    y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
-                )
-                v = tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0)
-                t, now, moves = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+                    y, me + programs * (next_open - 1), groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN,
+                    INDEX,
+                )  # fmt: skip
+                alive = tl.load(totals + g, mask=g < groups, other=0.0) > theta
+                v = tl.abs(tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0).to(WIDE))
+                before = tl.load(counts + g, mask=g < groups, other=0)
+                t = tl.load(caps + g, mask=g < groups, other=0.0)
+                t, k, least = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+                under, over = gap_at(v, least, STRIDED, WIDE)
                 tl.debug_barrier()
                 tl.store(caps + g, t, mask=g < groups)
-                tl.store(counts + g, now, mask=g < groups)
+                tl.store(counts + g, k, mask=g < groups)
+                tl.store(unders + g, under, mask=g < groups)
+                tl.store(overs + g, over, mask=g < groups)
                 mass += t
-                slope += tl.where(now > 0, 1.0 / tl.maximum(now, 1).to(tl.float64), 0.0)
-                moving += (now != k).to(tl.float64) + moves * 2.0**26
+                slope += tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
+                unsure = alive & (t > over.to(tl.float64))
+                moving += (k != before).to(tl.float64) + unsure.to(tl.float64) * 2.0**26
+                next_open = tl.max(tl.where(j + 1 < next_open, is_open * (j + 1), 0), 0)
+        all_mass = tl.sum(mass) + tl.sum(tl.sum(mass_known, 1), 0)
+        all_slope = tl.sum(slope) + tl.sum(tl.sum(slope_known, 1), 0)
+        all_moving = tl.sum(moving) + tl.sum(tl.sum(moving_known, 1), 0)
         sum_of_caps, all_slope, all_moving, _ = meet(
-            slots, counter, meeting, programs, tl.sum(mass), tl.sum(slope), tl.sum(moving), 0.0, SLOTS
+            place, turn, programs, all_mass, all_slope, all_moving, all_moving, SLOTS, ROOM, ALONE
         )
-        meeting += 1
-        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, False)
-
-    for tile in range(me, tiles, programs):
-        g = tile * G + lanes
-        t = tl.load(caps + g, mask=g < groups, other=0.0)
-        peak = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float64)
-        cap = _caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
-        at, there, g = tile_at(
-            y, tile, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
-        )
-        v = tl.load(at, mask=there & by_group(tl.where(interior, 1.0, t) > 0, STRIDED), other=0.0)
-        at, there, g = tile_at(
-            x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
-        )
-        tl.store(at, _clipped(v, cap, bad, STRIDED, WIDE), mask=there)
         tl.debug_barrier()
-        tl.store(mu + g, cap, mask=g < groups)
+        turn += 1
+        theta, searching, rose = _step(theta, sum_of_caps, all_slope, all_moving, C, low, rose, searching)
+
+    for begin in range(0, mine, J):
+        j = begin + rows
+        each = (me + programs * j)[:, None] * G + lanes[None, :]
+        exists = (j < mine)[:, None] & (each < groups)
+        ts = tl.load(caps + each, mask=exists, other=0.0)
+        tops = tl.load(mu + each, mask=exists, other=0.0).to(tl.float64)
+        tl.debug_barrier()
+        tl.store(mu + each, _caps(ts, tops, sum_of_caps, C, interior, bad, DTYPE), mask=exists)
+    if WRITE:
+        tl.debug_barrier()
+        for i in tl.range(0, mine, num_stages=STAGES):
+            at, there, g = tile_at(
+                y, me + programs * (mine - 1 - i), groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX
+            )
+            cap = tl.load(mu + g, mask=g < groups, other=0.0)
+            read = there & by_group(tl.where(interior, 1.0, cap.to(WIDE)) != 0, STRIDED)
+            entries = tl.load(at, mask=read, other=0.0)
+            at, there, g = tile_at(
+                x, me + programs * (mine - 1 - i), groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX
+            )
+            tl.store(at, _clipped(entries, cap, bad, STRIDED, WIDE), mask=there)
     if me == 0:
         theta = tl.where(interior, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))
-    leave(counter, programs)
-
-
-@triton.jit
-def turned(
-    y, x, groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, SIDE: tl.constexpr
-):  # fmt: skip
-    """A copy from one layout to another, by squares, so that both sides of it are read and written in runs."""
-    g = tl.program_id(0).to(tl.int64) * SIDE + tl.arange(0, SIDE)
-    i = tl.program_id(1).to(tl.int64) * SIDE + tl.arange(0, SIDE)
-    problem = tl.program_id(2).to(tl.int64)
-    there = (g < groups)[:, None] & (i < members)[None, :]
-    v = tl.load(y + problem * y_problem + g[:, None] * y_group + i[None, :] * y_member, mask=there)
-    tl.store(x + problem * x_problem + g[:, None] * x_group + i[None, :] * x_member, v, mask=there)
+    leave(place, turn, ROOM, ALONE)

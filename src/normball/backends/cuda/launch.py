@@ -13,16 +13,22 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf, l1inf_tangent
+from normball.backends.cuda import l1inf, l1inf_tangent, turned
 from normball.backends.cuda import write as writing
+from normball.backends.cuda.host import Launch, place_on, room_on
 
 __all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
+# The compiler of Triton 3.7 fails on the branch that strided tiles would take.
+SKIPS_STRIDED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7)
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
 TURNED = 64  # side of the squares in which a matrix is transposed
+CLIPPED = (32, 128)  # groups and members of the rectangles in which it is written, where groups lie side by side
+AT_ONCE = 1 << 11  # groups that a block thinks of at once
+SHARED = 200 << 10  # bytes of a multiprocessor that hold tiles on their way
 ROW_BYTES = 1 << 17  # of a row that one block projects by itself
 LONG_ROWS = 64  # that follow one another, each a launch
 FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
@@ -44,6 +50,11 @@ class Plan:
     def registers(self) -> int:
         """Registers that a thread may have, so that the blocks of one launch are all there at the same time."""
         return 128 if not self.resident or self.warps > 8 else 255
+
+    def stages(self, itemsize: int) -> int:
+        """How many tiles a block has at work, all but one of them on their way."""
+        blocks = 2 if self.warps <= 8 else 1
+        return max(1, min(3, 1 + SHARED // (blocks * math.prod(self.shape) * itemsize)))
 
 
 def _fits(groups: int, members: int, processors: int) -> int:
@@ -98,149 +109,143 @@ def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int
     return wide[0] if side_by_side[0] and VN == 1 else 1, VN
 
 
-class _Counters:
-    """Where blocks that meet count each other, always left at zero by the kernels.
-
-    Launches that may run at the same time must not share any: each stream has its own, and so has each launch that is
-    captured in a graph, as long as there are some left; then the graph clears one each time.
-    """
-
-    CAPTURED = 4096
-
-    def __init__(self, device: torch.device) -> None:
-        self.of_stream: dict[int, Tensor] = {}
-        self.for_graphs = torch.zeros((self.CAPTURED, 2), dtype=torch.int32, device=device)
-        self.given = 0
-
-    def take(self, device: torch.device) -> Tensor:
-        if torch.cuda.is_current_stream_capturing():
-            if self.given == self.CAPTURED:
-                return torch.zeros(2, dtype=torch.int32, device=device)
-            self.given += 1
-            return self.for_graphs[self.given - 1]
-        stream = torch.cuda.current_stream(device).cuda_stream
-        if stream not in self.of_stream:
-            self.of_stream[stream] = torch.zeros(2, dtype=torch.int32, device=device)
-        return self.of_stream[stream]
-
-
-_counters: dict[torch.device, _Counters] = {}
-
-
-def _counter(device: torch.device) -> Tensor:
-    counters = _counters.get(device)
-    if counters is None:
-        if device.type == "cpu" or torch.cuda.is_current_stream_capturing():
-            return torch.zeros(2, dtype=torch.int32, device=device)
-        counters = _counters[device] = _Counters(device)
-    return counters.take(device)
-
-
 @dataclass(frozen=True)
 class Prepared:
     """All of a launch that does not depend on where the tensors lie, kept for the next call on the same shapes."""
 
     together: int  # problems of one launch
-    slots: int
-    lines: int
-    state: int
+    alone: bool  # each block a problem of its own
+    work: int  # doubles of scratch memory
     sizes: tuple[int, ...]
-    launch: Any
-    options: dict[str, Any]
+    launch: Launch
 
 
 @lru_cache(maxsize=1024)
 def _prepared(
     shape: tuple[int, int, int],
     y_strides: tuple[int, ...],
-    x_strides: tuple[int, ...],
+    x_strides: tuple[int, ...] | None,
     device: torch.device,
-    itemsize: int,
+    dtype: torch.dtype,
     warm: bool,
     by_pointer: bool,
 ) -> Prepared | None:
+    """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    cut = plan(groups, members, strided, _processors(device), itemsize, problems)
-    if cut is None:
+    processors, room = _processors(device), room_on(device)
+    cut = plan(groups, members, strided, processors, dtype.itemsize, problems)
+    if cut is None or (strided and not cut.resident):
         return None
     # Problems of one block each are independent blocks of one launch; larger ones follow one another.
-    together = problems if cut.programs == 1 and cut.resident else 1
-    SLOTS = max(2, triton.next_power_of_2(cut.programs))
+    alone = cut.programs == 1
+    together = problems if alone and cut.resident else 1
     # Groups whose two lines every block reads to begin with: all, or those of the sample.
     M = triton.next_power_of_2(groups if cut.resident else cut.programs * cut.groups)
     M = M if 1 < M <= LINES and not warm and together == 1 else 0
-    VG, VN = _together(groups, members, y_strides, x_strides)
-    both = (y_strides, x_strides)
+    both = (y_strides, y_strides if x_strides is None else x_strides)
+    VG, VN = _together(groups, members, *both)
     strides = [stride // v for each in both for stride, v in zip(each, (VG * VN, VN, VG), strict=True)]
     far = max((groups - 1) * each[1] + (members - 1) * each[2] for each in both) >= 2**31
     A, R, B = cut.shape
-    options = {
-        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
-        "M": M, "SLOTS": SLOTS, "BY_POINTER": by_pointer, "WARM": warm, "num_warps": cut.warps,
+    constants = {
+        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32, "M": M,
+        "SLOTS": max(2, triton.next_power_of_2(cut.programs)), "ROOM": room, "ALONE": alone,
+        "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
+    if not cut.resident:
+        most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
+        J = max(1, min(most, AT_ONCE // cut.groups))
+        constants |= {"WRITE": x_strides is not None, "STAGES": cut.stages(dtype.itemsize), "J": J}
+    elif x_strides is None:
+        return None
+    else:
+        constants |= {"SKIP": not strided or SKIPS_STRIDED, "INTERPRETED": INTERPRETED}
+    options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
-        options |= {"launch_cooperative_grid": cut.programs > 1, "maxnreg": cut.registers}
+        options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
     kernel: Any = l1inf.resident if cut.resident else l1inf.streaming
     return Prepared(
         together=together,
-        slots=together * 8 * SLOTS,
-        lines=max(2 * M, 1),
-        state=0 if cut.resident else groups,
+        alone=alone,
+        work=M if cut.resident else M + 5 * groups,
         sizes=(groups, members, *strides, cut.tiles, cut.programs),
-        launch=kernel[(cut.programs, together)],
-        options=options,
+        launch=Launch(kernel, (cut.programs, together), constants, **options),
     )
 
 
 def project_l1inf(
-    Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
-) -> tuple[Tensor, Tensor] | None:
-    """Project `Y`, which is (problem, group, member), into `X`; None where the kernels cannot."""
-    problems, groups, members = Y.shape
+    Y: Tensor,
+    X: Tensor,
+    mu: Tensor,
+    theta: Tensor,
+    shape: tuple[int, int, int],
+    y_strides: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    radius: Tensor | float,
+    start: tuple[Tensor, Tensor] | None,
+) -> bool:
+    """Project `Y`, seen as (problem, group, member), into `X`, and write the caps and theta; False if it cannot."""
+    if shape[0] == 1 or _whole(shape, y_strides, x_strides, Y):
+        return _launched(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
+    radii = radius if isinstance(radius, float) else radius.reshape(-1).broadcast_to(shape[0])
+    y, x = Y.as_strided(shape, y_strides), X.as_strided(shape, x_strides)
+    mu, theta = mu.view(shape[:2]), theta.view(shape[0])
+    count = MOST_PROBLEMS if _whole((MOST_PROBLEMS, *shape[1:]), y_strides, x_strides, Y) else 1
+    for i in range(0, shape[0], count):
+        some = slice(i, i + count)
+        part = (min(count, shape[0] - i), *shape[1:])
+        C = radii if isinstance(radii, float) else radii[some]
+        old = None if start is None else (start[0][some], start[1][some])
+        if not _launched(y[some], x[some], mu[some], theta[some], part, y_strides, x_strides, C, old):
+            return False
+    return True
+
+
+def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: tuple[int, ...], Y: Tensor) -> bool:
+    """Whether one launch takes all the problems."""
+    ready = _prepared(shape, y_strides, x_strides, Y.device, Y.dtype, False, False)
+    return shape[0] <= MOST_PROBLEMS and ready is not None and ready.together == shape[0]
+
+
+def _launched(
+    Y: Tensor,
+    X: Tensor | None,
+    mu: Tensor,
+    theta: Tensor,
+    shape: tuple[int, int, int],
+    y_strides: tuple[int, ...],
+    x_strides: tuple[int, ...] | None,
+    radius: Tensor | float,
+    start: tuple[Tensor, Tensor] | None,
+) -> bool:
+    """Project problems that one launch can take; without `X`, find the caps alone."""
     device = Y.device
-    if problems > MOST_PROBLEMS:
-        radii = radius.to(device).broadcast_to(problems)
-        parts = []
-        for i in range(0, problems, MOST_PROBLEMS):
-            some = slice(i, i + MOST_PROBLEMS)
-            old = None if start is None else (start[0][some], start[1][some])
-            parts.append(project_l1inf(Y[some], X[some], radii[some], old))
-        done = [part for part in parts if part is not None]
-        return (torch.cat([d[0] for d in done]), torch.cat([d[1] for d in done])) if len(done) == len(parts) else None
-    by_pointer = INTERPRETED or radius.device.type != "cpu" or radius.numel() > 1
-    ready = _prepared(
-        (problems, groups, members), Y.stride(), X.stride(), device, Y.itemsize, start is not None, by_pointer
-    )
-    if ready is None or (ready.state and Y.stride(1) < Y.stride(2)):
-        return _packed(Y, X, radius, start)
-    mu = torch.empty((problems, groups), dtype=Y.dtype, device=device)
-    theta = torch.empty(problems, dtype=torch.float64, device=device)
-    value = 0.0 if by_pointer else float(radius)
-    radii = radius.to(device).broadcast_to(problems).contiguous() if by_pointer else theta
+    if INTERPRETED:  # which cannot take numbers in double precision
+        radius = torch.as_tensor(radius, dtype=torch.float64)
+    elif not isinstance(radius, float) and radius.device.type == "cpu" and radius.numel() == 1:
+        radius = float(radius)
+    by_pointer = not isinstance(radius, float)
+    ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
+    if ready is None:
+        if X is None or x_strides is None:
+            return False
+        return _packed(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
+    work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
     old_mu, old_theta = (None, None) if start is None else start
-    memory: tuple[Tensor, ...] = (
-        torch.empty(ready.slots, dtype=torch.float64, device=device),
-        _counter(device),
-        torch.empty(ready.lines, dtype=torch.float32, device=device),
-    )
-    if ready.state:
-        memory += (
-            torch.empty(groups, dtype=torch.float64, device=device),
-            torch.empty(groups, dtype=torch.float64, device=device),
-            torch.empty(groups, dtype=torch.int32, device=device),
-        )
-    if ready.together == problems:
-        ready.launch(
-            Y, X, mu, theta, value, radii, old_mu, old_theta, *memory, *ready.sizes, **ready.options
-        )
-        return mu, theta
-    for i in range(problems):
-        ready.launch(
-            Y[i], X[i], mu[i], theta[i:], value, radii[i:], None if old_mu is None else old_mu[i],
-            None if old_theta is None else old_theta[i:], *memory, *ready.sizes, **ready.options,
-        )  # fmt: skip
-    return mu, theta
+    radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(shape[0]).contiguous()
+    X = Y if X is None else X
+    places = Y.data_ptr() | X.data_ptr() | mu.data_ptr() | theta.data_ptr()
+    same = not by_pointer
+    if old_mu is not None and old_theta is not None:
+        places |= old_mu.data_ptr() | old_theta.data_ptr()
+        same = same and old_mu.dtype == Y.dtype
+    ready.launch(
+        (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
+         theta if ready.alone else place_on(device), work, *ready.sizes),
+        same and places & 15 == 0,
+    )  # fmt: skip
+    return True
 
 
 def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
@@ -260,14 +265,15 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
         return None
     tiles = triton.cdiv(n, STREAMED)
     programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
-    SLOTS = max(2, triton.next_power_of_2(programs))
-    slots = torch.empty(8 * SLOTS, dtype=torch.float64, device=device)
-    options: dict[str, Any] = {"N": STREAMED, "SLOTS": SLOTS, "num_warps": 8}
+    options: dict[str, Any] = {
+        "N": STREAMED, "SLOTS": max(2, triton.next_power_of_2(programs)), "ROOM": room_on(device),
+        "ALONE": programs == 1, "num_warps": 8,
+    }  # fmt: skip
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]
     for i, row in enumerate(values.contiguous()):
-        launch(row, X[i], radii[i:], theta[i:], slots, _counter(device), n, tiles, programs, **options)
+        launch(row, X[i], radii[i:], theta[i:], place_on(device), n, tiles, programs, **options)
     return theta
 
 
@@ -303,19 +309,30 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
 
 
 def _packed(
-    Y: Tensor, X: Tensor, radius: Tensor, start: tuple[Tensor, Tensor] | None
-) -> tuple[Tensor, Tensor] | None:
-    """Project groups that lie side by side and do not fit the device all at once: turned, and turned back."""
-    problems, groups, members = Y.shape
-    if Y.stride(1) > Y.stride(2) or plan(groups, members, False, _processors(Y.device), Y.itemsize) is None:
-        return None
-    packed = torch.empty((problems, groups, members), dtype=Y.dtype, device=Y.device)
-    grid = (triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)
-    turn: Any = l1inf.turned[grid]
-    turn(Y, packed, groups, members, *Y.stride(), *packed.stride(), SIDE=TURNED)
-    done = project_l1inf(packed, packed, radius, start)
-    turn(packed, X, groups, members, *packed.stride(), *X.stride(), SIDE=TURNED)
-    return done
+    Y: Tensor,
+    X: Tensor,
+    mu: Tensor,
+    theta: Tensor,
+    shape: tuple[int, int, int],
+    y_strides: tuple[int, ...],
+    x_strides: tuple[int, ...],
+    radius: Tensor | float,
+    start: tuple[Tensor, Tensor] | None,
+) -> bool:
+    """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
+    problems, groups, members = shape
+    if y_strides[1] > y_strides[2] or problems > 1:
+        return False
+    strides = (groups * members, members, 1)
+    if _prepared(shape, strides, None, Y.device, Y.dtype, False, False) is None:
+        return False
+    packed = torch.empty(shape, dtype=Y.dtype, device=Y.device)
+    turn: Any = turned.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
+    turn(Y, packed, groups, members, *y_strides, *strides, SIDE=TURNED)
+    _launched(packed, None, mu, theta, shape, strides, None, radius, start)
+    clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
+    clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
+    return True
 
 
 def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
@@ -323,25 +340,30 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     groups, members = Y.shape
     X = torch.empty_like(V)
     strided = Y.stride(0) < Y.stride(1)
-    G, N = (32, 64) if strided else (1, 2048)
-    N = min(N, triton.next_power_of_2(members))
+    G, N = (128, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
     # Enough blocks to fill the device, where a block takes many groups.
-    parts = min(triton.cdiv(members, N), max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
-    part = triton.cdiv(members, parts)
+    parts = min(triton.cdiv(members, N), 8, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
+    part = N * triton.cdiv(members, N * parts)
     signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
     counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
+    rows, entries = (members, groups) if strided else (groups, members)
+    codes = torch.empty((rows, triton.cdiv(entries, 4)), dtype=torch.uint8, device=Y.device)
     first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
-    sizes = (*Y.stride(), *V.stride())
-    first(Y, V, mu, signed, counts, groups, members, part, *sizes, G=G, N=N, num_warps=8 if N * G > 1024 else 4)
-    by = torch.empty(groups, dtype=torch.float64, device=Y.device)
+    first(
+        Y, V, mu, codes, signed, counts, groups, members, part, *Y.stride(), *V.stride(),
+        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 1024 else 4,
+    )  # fmt: skip
+    by, shares = torch.empty((2, groups), dtype=torch.float64, device=Y.device)
     mean = torch.empty((), dtype=torch.float64, device=Y.device)
     between: Any = l1inf_tangent.moves[(1,)]
-    between(signed, counts, by, mean, groups, parts, BLOCK=min(4096, triton.next_power_of_2(groups)), num_warps=8)
-    G, N = (64, 32) if strided else (1, 4096)
-    N = min(N, triton.next_power_of_2(members))
+    between(
+        signed, counts, by, shares, mean, groups,
+        BLOCK=min(4096, triton.next_power_of_2(groups)), PARTS=parts, num_warps=16,
+    )  # fmt: skip
+    G, N = (128, 32) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
     second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
     second(
-        Y, V, X, mu, by, theta, groups, members, *sizes, *X.stride(),
-        G=G, N=N, num_warps=8 if N * G > 2048 else 4,
+        V, X, mu, codes, by, theta, groups, members, *V.stride(), *X.stride(),
+        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 and not strided else 4,
     )  # fmt: skip
     return X, mean

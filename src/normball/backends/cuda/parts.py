@@ -6,6 +6,7 @@ the other. The compiler shares out threads along the last axis, then the first, 
 
 A line of a group is what its members above some threshold make of theta: with `k` of them and an excess `e` over the
 threshold `t` in all, ``t + (e - theta) / k`` never exceeds the group's cap and equals it once no member changes sides.
+Members are magnitudes here.
 """
 
 import triton
@@ -82,20 +83,35 @@ def _sum(x, STRIDED: tl.constexpr):
 def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """How many members of each group exceed t, by how much in all, and t as it was compared."""
     t = rounded_down(t, WIDE)
-    d = tl.abs(v.to(WIDE)) - by_group(t, STRIDED)
-    return _sum((d > 0).to(tl.int32), STRIDED), _sum(tl.maximum(d, 0.0), STRIDED), t.to(tl.float64)
+    d = v.to(WIDE) - by_group(t, STRIDED)
+    if STRIDED:  # noqa: SIM108 - known to the compiler
+        exceeds = d > 0
+    else:  # the same, and no difference must be kept for it
+        exceeds = v.to(WIDE) > by_group(t, STRIDED)
+    return _sum(exceeds.to(tl.int32), STRIDED), _sum(tl.maximum(d, 0.0), STRIDED), t.to(tl.float64)
+
+
+@triton.jit
+def gap_at(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """The members of each group next to t: the greatest that does not exceed it, and the least that does."""
+    AXIS: tl.constexpr = 0 if STRIDED else 1
+    wide = v.to(WIDE)
+    exceeds = wide > by_group(rounded_down(t, WIDE), STRIDED)
+    under = tl.max(tl.max(tl.where(exceeds, 0.0, wide), 1), AXIS)
+    over = tl.min(tl.min(tl.where(exceeds, wide, float("inf")), 1), AXIS)
+    return under, over
 
 
 @triton.jit
 def sums_of(v, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Sum of the magnitudes of each group; not finite if a member is not."""
-    return _sum(tl.abs(v.to(WIDE)), STRIDED)
+    """Sum of each group of magnitudes; not finite if a member is not."""
+    return _sum(v.to(WIDE), STRIDED)
 
 
 @triton.jit
 def peaks_of(v, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Largest magnitude of each group."""
-    return tl.max(tl.max(tl.abs(v.to(WIDE)), 1), 0 if STRIDED else 1).to(tl.float64)
+    """Largest member of each group."""
+    return tl.max(tl.max(v.to(WIDE), 1), 0 if STRIDED else 1).to(tl.float64)
 
 
 @triton.jit
@@ -108,56 +124,78 @@ def _line(v, t, theta, alive, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 
 @triton.jit
 def refined(v, t, theta, alive, least, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Two steps towards the caps at theta, from thresholds t: new ones, the members above, and what still moves.
+    """Two steps towards the caps at theta, from thresholds t: new ones, how many members are clipped, and above what.
 
     One step from anywhere leads below the cap. From there thresholds only rise, and never fall below `least` times t,
     which is 1 once t is such a bound, so that rounding cannot make two lines of a group take turns.
     """
-    first, k = _line(v, t, theta, alive, STRIDED, WIDE)
+    first, _ = _line(v, t, theta, alive, STRIDED, WIDE)
     first = tl.maximum(first, t * least)
-    second, count = _line(v, first, theta, alive, STRIDED, WIDE)
-    return tl.maximum(first, second), count, (count != k).to(tl.float64)
+    second, k = _line(v, first, theta, alive, STRIDED, WIDE)
+    return tl.maximum(first, second), k, first
 
 
 @triton.jit
 def moved_along(t, k, by):
-    """What lines of k members come to when theta rises."""
-    return tl.maximum(t - by / tl.maximum(k, 1), 0.0)
+    """What lines of k members come to when theta rises; 0, a bound for any group, where there is no line."""
+    return tl.where(k > 0, tl.maximum(t - by / tl.maximum(k, 1), 0.0), 0.0)
 
 
 @triton.jit
-def meet(slots, counter, meeting, programs, a, b, c, d, SLOTS: tl.constexpr):
+def in_gap(t, k, under, over, alive):
+    """Whether a cap is known: of a zero group, or still on the line of its k members, none of which changed sides."""
+    return ~alive | ((k > 0) & (t >= under.to(tl.float64)) & (t <= over.to(tl.float64)))
+
+
+@triton.jit
+def meet(place, turn, programs, a, b, c, d, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr):
     """Each block brings four numbers; all leave with the sums, taken in the same order by every one of them.
 
-    Two sets of slots take turns, because a block may be one meeting ahead of another.
+    A place has three sets of slots, which take turns from launch to launch. A word of 0 means that its block is still
+    to come, and no number is written as 0. Who has seen all the numbers of a turn knows that those of the turn before
+    have been read by all, and clears its own; who comes to the next turn makes that known with its numbers. So no block
+    finds old numbers in the set that it looks at. Slots of more blocks than there are now are shared out to be cleared.
     """
-    base = slots + (meeting % 2) * 4 * SLOTS
-    mine = base + tl.program_id(0) * 4
-    tl.store(mine, a)
-    tl.store(mine + 1, b)
-    tl.store(mine + 2, c)
-    tl.store(mine + 3, d)
-    tl.debug_barrier()  # a block on its own reads with other threads than it writes with, too
-    if programs > 1:
-        tl.atomic_add(counter, 1, sem="release", scope="gpu")
-        while tl.atomic_add(counter, 0, sem="acquire", scope="gpu") < (meeting + 1) * programs:
-            pass
+    if ALONE:
+        return a, b, c, d
+    else:
+        me = tl.program_id(0)
+        now = place + (turn % 3) * (4 * ROOM)
+        lane = tl.arange(0, 4)
+        mine = tl.where(lane < 2, tl.where(lane == 0, a, b), tl.where(lane == 2, c, d))
+        word = mine.to(tl.int64, bitcast=True)
+        word = tl.where(word == 0, -(2**63), word)  # which is -0.0
         tl.debug_barrier()
-    p = tl.arange(0, SLOTS)[:, None, None] * 4 + tl.arange(0, 2)[None, :, None] * 2 + tl.arange(0, 2)[None, None, :]
-    sums = tl.sum(tl.load(base + p, mask=p < programs * 4, other=0.0, cache_modifier=".cg"), 0)
-    even, odd = tl.split(sums)
-    a, c = tl.split(even)
-    b, d = tl.split(odd)
-    return a, b, c, d
+        tl.atomic_xchg(now + me * 4 + lane, word, sem="release", scope="gpu")
+        p = tl.arange(0, SLOTS)[:, None, None] * 4 + tl.arange(0, 2)[None, :, None] * 2 + tl.arange(0, 2)[None, None, :]
+        there = p < programs * 4
+        seen = tl.load(now + p, mask=there, other=1, volatile=True)
+        while tl.min(tl.min(tl.min((seen != 0).to(tl.int32), 2), 1), 0) == 0:
+            seen = tl.load(now + p, mask=there, other=1, volatile=True)
+        slot = tl.arange(0, ROOM)[:, None]
+        before = place + ((turn + 2) % 3) * (4 * ROOM) + slot * 4 + lane[None, :]
+        tl.store(before, tl.zeros([ROOM, 4], tl.int64), mask=slot % programs == me)
+        even, odd = tl.split(tl.sum(tl.where(there, seen.to(tl.float64, bitcast=True), 0.0), 0))
+        a, c = tl.split(even)
+        b, d = tl.split(odd)
+        return a, b, c, d
 
 
 @triton.jit
-def leave(counter, programs):
-    """The last block out resets the counters, for the next launch."""
-    if programs > 1:  # noqa: SIM102
-        if tl.atomic_add(counter + 1, 1, sem="acq_rel", scope="gpu") == programs - 1:
-            tl.atomic_xchg(counter, 0)
-            tl.atomic_xchg(counter + 1, 0)
+def arrive(place, ROOM: tl.constexpr, ALONE: tl.constexpr):
+    """The turn of the first meeting of this launch."""
+    if ALONE:
+        return 0
+    else:
+        return tl.load(place + 12 * ROOM)
+
+
+@triton.jit
+def leave(place, turn, ROOM: tl.constexpr, ALONE: tl.constexpr):
+    """Leave the turn to the next launch. All blocks have read this launch's before the first meeting."""
+    if not ALONE:  # noqa: SIM102
+        if tl.program_id(0) == 0:
+            tl.store(place + 12 * ROOM, turn)
 
 
 @triton.jit

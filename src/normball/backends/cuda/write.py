@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from normball.backends.cuda.parts import leave, meet, rounded_down
+from normball.backends.cuda.parts import arrive, leave, meet, rounded_down
 
 SCALE, CLIP, SHRINK = 0, 1, 2
 
@@ -34,7 +34,10 @@ def totals(
 
 
 @triton.jit(do_not_specialize=["tiles", "programs"])
-def long(y, x, radius, theta_out, slots, counter, n, tiles, programs, N: tl.constexpr, SLOTS: tl.constexpr):
+def long(
+    y, x, radius, theta_out, place, n, tiles, programs,
+    N: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
+):  # fmt: skip
     """One long vector projected onto the l1 ball by all the blocks together, which read it again in each round.
 
     As in `rows`, theta rises from the line of all entries until no entry changes sides.
@@ -46,8 +49,10 @@ def long(y, x, radius, theta_out, slots, counter, n, tiles, programs, N: tl.cons
     for tile in range(me, tiles, programs):
         i = tile.to(tl.int64) * N + lanes
         sums += tl.abs(tl.load(y + i, mask=i < n, other=0.0)).to(tl.float64)
-    total, _, _, _ = meet(slots, counter, 0, programs, tl.sum(sums), 0.0, 0.0, 0.0, SLOTS)
-    meeting = 1
+    turn = arrive(place, ROOM, ALONE)
+    total = tl.sum(sums)
+    total, _, _, _ = meet(place, turn, programs, total, total, total, total, SLOTS, ROOM, ALONE)
+    turn += 1
     bad = ~((total < float("inf")) & (C >= 0))
     inside = total <= C
     theta = tl.maximum((total - C) / n, 0.0)
@@ -62,10 +67,9 @@ def long(y, x, radius, theta_out, slots, counter, n, tiles, programs, N: tl.cons
             above = size > theta
             sums += tl.where(above, size, 0.0)
             counts += above.to(tl.int32)
-        mass, count, _, _ = meet(
-            slots, counter, meeting, programs, tl.sum(sums), tl.sum(counts).to(tl.float64), 0.0, 0.0, SLOTS
-        )
-        meeting += 1
+        mass, count = tl.sum(sums), tl.sum(counts).to(tl.float64)
+        mass, count, _, _ = meet(place, turn, programs, mass, count, count, count, SLOTS, ROOM, ALONE)
+        turn += 1
         ahead = (mass - C) / tl.maximum(count, 1.0)
         theta = tl.where(count > 0, tl.maximum(ahead, theta), theta)
         searching = ((count != before) & (count > 0)).to(tl.int32)
@@ -79,7 +83,7 @@ def long(y, x, radius, theta_out, slots, counter, n, tiles, programs, N: tl.cons
     if me == 0:
         theta = tl.where(inside, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))
-    leave(counter, programs)
+    leave(place, turn, ROOM, ALONE)
 
 
 @triton.jit

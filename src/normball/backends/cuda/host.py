@@ -1,0 +1,96 @@
+"""What a launch needs of the host: a short way to the compiled kernel, and a place where its blocks meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from triton.runtime import driver
+
+__all__ = ["Launch", "place_on", "room_on"]
+
+
+class Launch:
+    """A kernel, its grid, and the arguments that the compiler knows.
+
+    Triton looks at every argument of a call to find the compiled kernel, which may take the host longer than the kernel
+    takes the device. Calls with tensors of the same dtypes, all aligned, and the same numbers find the same one; so it
+    is kept, and launched as it is.
+    """
+
+    def __init__(self, kernel: Any, grid: tuple[int, ...], constants: dict[str, Any], **options: Any) -> None:
+        self._find = kernel[grid]
+        self._grid = (*grid, 1, 1)[:3]
+        self._named = constants | options
+        self._constants = tuple(constants.values())  # in the kernel's order
+        self._run: Any = None
+        self._keeps = True
+
+    def __call__(self, arguments: tuple[Any, ...], same: bool) -> None:
+        """Launch; `same` tells that nothing but the places of aligned tensors differs from other such calls."""
+        if same and self._run is not None:
+            try:
+                self._run(*arguments, *self._constants)
+            except TypeError:  # a Triton that launches in another way
+                self._run, self._keeps = None, False
+            else:
+                return
+        found = self._find(*arguments, **self._named)
+        if same and self._keeps and hasattr(found, "__getitem__"):  # not in the interpreter
+            self._run = found[self._grid]
+
+
+class _Places:
+    """Where the blocks of a launch meet: words that are 0 to begin with, and that the kernels leave as they need them.
+
+    Launches that may run at the same time must not share any: each stream has its own, and so has each launch that is
+    captured in a graph, as long as there are some left; then the graph clears one each time.
+    """
+
+    SPARE = 64
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self.words = 12 * room_on(device) + 2
+        self.of_stream: dict[int, Tensor] = {}
+        self.spare: list[Tensor] = []
+        self.given: list[Tensor] = []  # to graphs, which hold no tensors; they may be replayed at any time
+
+    def take(self) -> Tensor:
+        if torch.cuda.is_current_stream_capturing():
+            if not self.spare:
+                return self._new()
+            self.given.append(self.spare.pop())
+            return self.given[-1]
+        stream = driver.active.get_current_stream(self.device.index)
+        place = self.of_stream.get(stream)
+        if place is None:
+            place = self.of_stream[stream] = self._new()
+        if not self.spare:
+            self.spare = list(self._new(self.SPARE))
+        return place
+
+    def _new(self, *count: int) -> Tensor:
+        return torch.zeros((*count, self.words), dtype=torch.int64, device=self.device)
+
+
+_places: dict[torch.device, _Places] = {}
+
+
+def place_on(device: torch.device) -> Tensor:
+    """Return a place for the next launch on the current stream of the current device, which is `device`."""
+    places = _places.get(device)
+    if places is None:
+        if device.type == "cpu":  # the interpreter, whose blocks are alone
+            return torch.zeros(2, dtype=torch.int64)
+        places = _places[device] = _Places(device)
+    return places.take()
+
+
+def room_on(device: torch.device) -> int:
+    """Return how many blocks can meet: two on each multiprocessor, and a power of two."""
+    if device.type == "cpu":
+        return 2
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
+    return 1 << (2 * processors - 1).bit_length()
