@@ -24,7 +24,6 @@ __all__ = [
     "count_of",
     "device_of",
     "finite_rows",
-    "grown",
     "labels",
     "mixed_labels",
     "options",
@@ -52,8 +51,8 @@ def options(estimator: Any) -> None:
         unknown("head", estimator.head, ("auto", "network", "linear", "gaussian"))
     if estimator.expand not in (None, "associated"):
         raise ValueError(f"expand: expected None or 'associated', got {estimator.expand!r}")
-    if estimator.ranking not in ("auto", "layer", "grown"):
-        unknown("ranking", estimator.ranking, ("auto", "layer", "grown"))
+    if estimator.ranking not in ("layer", "grown"):
+        unknown("ranking", estimator.ranking, ("layer", "grown"))
     if estimator.ranking == "grown" and (estimator.descent != "refit" or estimator.norm is None or estimator.radius):
         raise ValueError("ranking: expected descent='refit', a norm and no radius with 'grown', which follows no ball")
     if estimator.expand is not None and (estimator.descent != "refit" or estimator.norm is None):
@@ -92,17 +91,10 @@ def constraints(asked: Any, hidden: tuple[int, ...]) -> Mapping[Any, Any]:
     return asked
 
 
-def grown(estimator: Any) -> bool:
-    """Whether the features are to be ranked by growth."""
-    chosen = estimator.n_features_to_select == "auto" and estimator.radius is None
-    fits = estimator.descent == "refit" and estimator.norm is not None
-    return bool(estimator.ranking == "grown" or (estimator.ranking == "auto" and chosen and fits))
-
-
 def streaming(estimator: Any) -> None:
     """Check what data that come in chunks cannot have."""
     if estimator.ranking == "grown":
-        raise ValueError("ranking: expected 'auto' or 'layer' with partial_fit, got 'grown'")
+        raise ValueError("ranking: expected 'layer' with partial_fit, got 'grown'")
     if estimator.head not in ("auto", "network"):
         raise ValueError(f"head: expected 'auto' or 'network' with partial_fit, got {estimator.head!r}")
     if estimator.distributed:

@@ -56,11 +56,10 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         Of the ball, in place of a number of features.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
         Which ball; None uses all the features, without a projection.
-    ranking : {"auto", "layer", "grown"}
+    ranking : {"layer", "grown"}
         "layer": the order in which the ball takes the columns of the first layer, and so the exact path. "grown": of
         its first 1024 features those come first that tell most of what the ones before leave open, so that a feature
-        which repeats others comes late; no ball leaves just these. "auto" is "grown" where the number of features is
-        "auto" and the descent is "refit", else "layer".
+        which repeats others comes late. No ball leaves just these: `radius_` and `theta_` are None then.
     descent : {"refit", "double", "masked", "projected"}
         "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
         train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
@@ -152,7 +151,7 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         *,
         radius: float | None = None,
         norm: str | None = "l1inf",
-        ranking: str = "auto",
+        ranking: str = "layer",
         descent: str = "refit",
         head: str = "auto",
         hidden: int | tuple[int, ...] = 100,
@@ -255,7 +254,7 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         progress = Progress(asked.callback, asked.checkpoint, fingerprint, ranks)
         plan = self._plan(asked, X, seed, device, progress)
         start = getattr(self, "_layer", None) if asked.warm_start else None
-        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start, _checks.grown(asked))))
+        self._take(fit(X, codes, sample_weight, plan, self._request(asked, start, asked.ranking == "grown")))
         progress.finish()
         return self
 
