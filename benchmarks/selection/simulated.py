@@ -67,7 +67,7 @@ CASES = {
 }
 COMPARED = {
     "normball, default": METHODS["normball, default"],
-    "normball, ranked by the layer": Method(_sae(ranking="layer"), _of_sae),
+    "normball, grown": Method(_sae(ranking="grown"), _of_sae),
     "16 features of the layer": Method(_sae(n_features_to_select=16, ranking="layer", head="linear"), _of_sae),
     "16 features, grown": Method(_sae(n_features_to_select=16, ranking="grown", head="linear"), _of_sae),
     "L1 logistic": METHODS["L1 logistic"],

@@ -25,7 +25,7 @@ from normball.estimators._network import Autoencoder
 
 FITS: dict[str, dict[str, Any]] = {
     "default": {},
-    "default, ranked by the layer": {"ranking": "layer"},
+    "default, grown": {"ranking": "grown"},
     "projected, 32 features": {"n_features_to_select": 32, "descent": "projected", "head": "network"},
     "paper": {"preset": "paper"},
 }

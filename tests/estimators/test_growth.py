@@ -81,11 +81,11 @@ def test_what_repeats_others_comes_late():
 
 def test_the_choice_is_made_along_the_order_that_was_asked_for(tmp_path):
     X, y = blocks()
-    auto = SupervisedAutoencoder(head="linear", cv=2, random_state=0).fit(X, y)
+    plain = SupervisedAutoencoder(head="linear", cv=2, random_state=0).fit(X, y)
     grown = SupervisedAutoencoder(head="linear", ranking="grown", cv=2, random_state=0).fit(X, y)
     layer = SupervisedAutoencoder(head="linear", ranking="layer", cv=2, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(auto.support_, grown.support_)
-    assert layer.theta_ is not None
+    np.testing.assert_array_equal(plain.support_, layer.support_)
+    assert layer.theta_ is not None is not plain.theta_
     at_four = {sae: sae.feature_path_["accuracy"][sae.feature_path_["n_features"] == 4] for sae in (grown, layer)}
     assert at_four[grown] > at_four[layer] + 0.1
     again = SupervisedAutoencoder(int(grown.support_.sum()), head="linear", ranking="grown", random_state=0).fit(X, y)
@@ -103,5 +103,5 @@ def test_refusals():
     for options in ({"descent": "double"}, {"norm": None}, {"radius": 1.0}):
         with pytest.raises(ValueError, match="ranking: expected descent='refit', a norm and no radius"):
             SupervisedAutoencoder(ranking="grown", **options).fit(X, y)
-    with pytest.raises(ValueError, match="ranking: expected 'auto' or 'layer' with partial_fit"):
+    with pytest.raises(ValueError, match="ranking: expected 'layer' with partial_fit"):
         SupervisedAutoencoder(5, ranking="grown").partial_fit(X, y, classes=[0, 1])
