@@ -68,9 +68,8 @@ def project_l1inf(
             target = torch.empty(shape, dtype=X.dtype, device=X.device)
             x_strides = target.stride()
         kernels = _kernels_for(Y)
-        if kernels is None or not kernels.project_l1inf(
-            source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin
-        ):
+        task = (source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin)
+        if kernels is None or not kernels.project_l1inf(kernels.Task(*task)):
             source, to = source.as_strided(shape, y_strides), target.as_strided(shape, x_strides)
             radii = torch.as_tensor(radius, dtype=torch.float64, device=Y.device).reshape(-1).broadcast_to(shape[0])
             caps, thetas = plain.caps(source, radii)

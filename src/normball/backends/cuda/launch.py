@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -17,7 +17,7 @@ from normball.backends.cuda import l1inf, l1inf_tangent, turned
 from normball.backends.cuda import write as writing
 from normball.backends.cuda.host import Launch, place_on, room_on
 
-__all__ = ["project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
+__all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 # The compiler of Triton 3.7 fails on the branch that strided tiles would take.
@@ -174,20 +174,27 @@ def _prepared(
     )
 
 
-def project_l1inf(
-    Y: Tensor,
-    X: Tensor,
-    mu: Tensor,
-    theta: Tensor,
-    shape: tuple[int, int, int],
-    y_strides: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    radius: Tensor | float,
-    start: tuple[Tensor, Tensor] | None,
-) -> bool:
-    """Project `Y`, seen as (problem, group, member), into `X`, and write the caps and theta; False if it cannot."""
+class Task(NamedTuple):
+    """What to project, seen as (problem, group, member), and where to write the result, the caps and theta."""
+
+    Y: Tensor
+    X: Tensor | None  # without it, the caps and theta alone
+    mu: Tensor
+    theta: Tensor
+    shape: tuple[int, int, int]
+    y_strides: tuple[int, ...]
+    x_strides: tuple[int, ...] | None
+    radius: Tensor | float
+    start: tuple[Tensor, Tensor] | None
+
+
+def project_l1inf(task: Task) -> bool:
+    """Carry out a task that has a place for the result; False if it cannot."""
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
+    assert X is not None
+    assert x_strides is not None
     if shape[0] == 1 or _whole(shape, y_strides, x_strides, Y):
-        return _launched(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
+        return _launched(task)
     radii = radius if isinstance(radius, float) else radius.reshape(-1).broadcast_to(shape[0])
     y, x = Y.as_strided(shape, y_strides), X.as_strided(shape, x_strides)
     mu, theta = mu.view(shape[:2]), theta.view(shape[0])
@@ -197,7 +204,7 @@ def project_l1inf(
         part = (min(count, shape[0] - i), *shape[1:])
         C = radii if isinstance(radii, float) else radii[some]
         old = None if start is None else (start[0][some], start[1][some])
-        if not _launched(y[some], x[some], mu[some], theta[some], part, y_strides, x_strides, C, old):
+        if not _launched(Task(y[some], x[some], mu[some], theta[some], part, y_strides, x_strides, C, old)):
             return False
     return True
 
@@ -208,18 +215,9 @@ def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: t
     return shape[0] <= MOST_PROBLEMS and ready is not None and ready.together == shape[0]
 
 
-def _launched(
-    Y: Tensor,
-    X: Tensor | None,
-    mu: Tensor,
-    theta: Tensor,
-    shape: tuple[int, int, int],
-    y_strides: tuple[int, ...],
-    x_strides: tuple[int, ...] | None,
-    radius: Tensor | float,
-    start: tuple[Tensor, Tensor] | None,
-) -> bool:
-    """Project problems that one launch can take; without `X`, find the caps alone."""
+def _launched(task: Task) -> bool:
+    """Carry out a task whose problems one launch can take."""
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
     device = Y.device
     if INTERPRETED:  # which cannot take numbers in double precision
         radius = torch.as_tensor(radius, dtype=torch.float64)
@@ -228,9 +226,7 @@ def _launched(
     by_pointer = not isinstance(radius, float)
     ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
     if ready is None:
-        if X is None or x_strides is None:
-            return False
-        return _packed(Y, X, mu, theta, shape, y_strides, x_strides, radius, start)
+        return X is not None and _packed(task._replace(radius=radius))
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
     old_mu, old_theta = (None, None) if start is None else start
     radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(shape[0]).contiguous()
@@ -308,18 +304,10 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
     )  # fmt: skip
 
 
-def _packed(
-    Y: Tensor,
-    X: Tensor,
-    mu: Tensor,
-    theta: Tensor,
-    shape: tuple[int, int, int],
-    y_strides: tuple[int, ...],
-    x_strides: tuple[int, ...],
-    radius: Tensor | float,
-    start: tuple[Tensor, Tensor] | None,
-) -> bool:
+def _packed(task: Task) -> bool:
     """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
+    Y, X, mu, theta, shape, y_strides, x_strides, _, _ = task
+    assert x_strides is not None
     problems, groups, members = shape
     if y_strides[1] > y_strides[2] or problems > 1:
         return False
@@ -329,7 +317,7 @@ def _packed(
     packed = torch.empty(shape, dtype=Y.dtype, device=Y.device)
     turn: Any = turned.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
     turn(Y, packed, groups, members, *y_strides, *strides, SIDE=TURNED)
-    _launched(packed, None, mu, theta, shape, strides, None, radius, start)
+    _launched(task._replace(Y=packed, X=None, y_strides=strides, x_strides=None))
     clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
     clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
     return True
