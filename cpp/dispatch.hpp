@@ -11,6 +11,7 @@ namespace normball {
 //
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
 // except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
+
 // The arrays of lines.hpp, one entry for each line, and one more for lanes without a line.
 struct LineArrays {
     const double *sum, *top;

@@ -130,7 +130,7 @@ inline void line_totals(const LineArrays& lines, double theta, double* mean, dou
     *mean = total(means), *weight = total(weights), *active = total(number);
 }
 
-// The largest T that is not above x >= 0.
+// The largest T that is not above x >= 0: round_down of rounding.hpp, whose copy the linker might take from elsewhere.
 template <class T>
 T floor_of(double x) {
     if constexpr (sizeof(T) == sizeof(double)) {
@@ -197,7 +197,7 @@ void rough_step(const LaneArrays<T>& lanes, Index count, double theta, bool firs
     double *weight = lanes.weight, *open = lanes.open;
     NORMBALL_LANES
     for (Index j = 0; j < count; ++j) {
-        const double above = static_cast<double>(k[j]), number = above > 0.0 ? above : 1.0, at = static_cast<double>(t[j]);
+        const double number = static_cast<double>(k[j]), at = static_cast<double>(t[j]);
         const double share = 1.0 / number, e = s[j] * share - at, f = e * number;
         const double run = at - last_t[j], bent = clamped((e - last_e[j]) / (run == 0.0 ? 1.0 : run), -1.0, 1.0);
         const double bend = first | (run == 0.0) ? (f > theta ? -0.5 : 0.0) : bent;
@@ -206,7 +206,8 @@ void rough_step(const LaneArrays<T>& lanes, Index count, double theta, bool firs
         const double next = apt ? guess : newton > 0.0 ? newton : 0.0;
         const double step = next > at ? next - at : at - next;
         last_t[j] = at, last_e[j] = e, cap[j] = next, weight[j] = share;
-        open[j] = (apt & (step <= close * next)) | (above == 0.0) ? 0.0 : 1.0;
+        // Nothing is above in lanes without a line alone.
+        open[j] = (apt & (step <= close * next)) | (number == 0.0) ? 0.0 : 1.0;
     }
 }
 

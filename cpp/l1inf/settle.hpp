@@ -32,23 +32,6 @@ private:
     double last_t_ = 0.0, last_e_ = 0.0;
 };
 
-// The line y = mean_y + slope * (x - mean_x) of least squares, rising, and the variance that is left.
-struct Fit {
-    double mean_x = 0.0, mean_y = 0.0, slope = 0.0, rest = 0.0;
-
-    Fit(const std::vector<double>& x, const std::vector<double>& y) {
-        const double n = static_cast<double>(x.size());
-        double xx = 0.0, xy = 0.0, yy = 0.0;
-        for (std::size_t i = 0; i < x.size(); ++i) mean_x += x[i] / n, mean_y += y[i] / n;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double dx = x[i] - mean_x, dy = y[i] - mean_y;
-            xx += dx * dx / n, xy += dx * dy / n, yy += dy * dy / n;
-        }
-        slope = xx > 0.0 ? std::max(xy / xx, 0.0) : 0.0;
-        rest = std::max(yy - slope * xy, 0.0);
-    }
-};
-
 // Groups that are read together. The reader reads whole units, a row or a register of neighbours: `at` tells it which,
 // and each has so many lanes.
 template <class T>
