@@ -132,8 +132,9 @@ struct Tally {
             const std::int64_t k = solution.clipped[static_cast<std::size_t>(g)];
             clipped += k, kept += cap > 0.0 || solution.interior ? view.members() - k : 0;
         }
-        // The write reads the non-zero groups once more.
-        reads += solution.reads + static_cast<double>(nonzero) / static_cast<double>(view.groups());
+        // The write reads the non-zero groups once more, if they were not copied.
+        reads += solution.reads;
+        if (solution.copy == nullptr) reads += static_cast<double>(nonzero) / static_cast<double>(view.groups());
         order_steps += solution.order_steps;
     }
 };
@@ -159,6 +160,7 @@ nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t ax
             if (!project(view, radii ? radii.data<double>()[i] : radius, static_cast<Method>(method), old_caps ? &warm_start : nullptr,
                          helpers, solutions[static_cast<std::size_t>(i)]))
                 finite = false;
+            if (problems.count() > 1) solutions[static_cast<std::size_t>(i)].copy.reset();  // all of them are too many
         });
         if (finite || !check_finite) {
             const std::vector<double> no_caps(solutions[0].mu.size(), std::numeric_limits<double>::infinity());
@@ -167,7 +169,7 @@ nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t ax
                 const Solution& solution = solutions[static_cast<std::size_t>(i)];
                 if (view.out == nullptr) return;
                 if (!solution.interior)
-                    apply(view, solution.mu.data(), helpers);
+                    apply(view, solution, helpers);
                 else if (view.in != view.out)
                     apply(view, no_caps.data(), helpers);
             });

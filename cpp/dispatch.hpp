@@ -140,12 +140,37 @@ struct TangentKernels {
                   bool sparse);
 };
 
+// What the lanes `to` of a register of a panel take from the register at the element `at` of a row: lane i its lane from[i].
+struct Pick {
+    std::int64_t at;
+    std::uint16_t to = 0;
+    std::uint8_t from[lane_limit] = {};
+};
+
+inline constexpr std::int64_t rows_laid = 4;  // rows that are laid together, at most
+
+// Groups picked out of a strip: panels of as many groups as a register has lanes, `apart` elements from one to the next, in
+// each of which row follows row.
+template <class T>
+struct PanelKernels {
+    // Fills the panels at `to`: panel q takes the picks up to ends[q]. Lanes that no pick names become 0.
+    void (*pick)(const T* y, std::int64_t stride, std::int64_t rows, std::int64_t width, const Pick* picks,
+                 const std::int64_t* ends, std::int64_t panels, T* to, std::int64_t apart);
+    // Lays them back, clipped to their caps, where the bits of `picked` are, one for each column of the strip, and zeros
+    // elsewhere. The first `skip` lanes are left out. Four bytes beyond the bits are read. `row` is room for rows_laid rows of
+    // all the panels, each with two registers more.
+    void (*lay)(const T* from, std::int64_t apart, std::int64_t panels, std::int64_t skip, const T* caps, T* row, T* x,
+                std::int64_t stride, std::int64_t rows, std::int64_t width, const std::uint8_t* picked, bool stream);
+};
+
 struct InstructionSet {
     const char* name;
     Kernels<float> f32;
     Kernels<double> f64;
     FamilyKernels<float> family_f32;
     FamilyKernels<double> family_f64;
+    PanelKernels<float> panel_f32;
+    PanelKernels<double> panel_f64;
     TangentKernels<float> tangent_f32;
     TangentKernels<double> tangent_f64;
 };
@@ -171,6 +196,14 @@ const FamilyKernels<T>& family_kernels() {
         return instruction_set().family_f32;
     else
         return instruction_set().family_f64;
+}
+
+template <class T>
+const PanelKernels<T>& panel_kernels() {
+    if constexpr (sizeof(T) == sizeof(float))
+        return instruction_set().panel_f32;
+    else
+        return instruction_set().panel_f64;
 }
 
 template <class T>

@@ -2,35 +2,61 @@
 // thread keeps one piece of moderate size between calls.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 
 namespace normball {
+
+class ScratchBytes {
+public:
+    explicit ScratchBytes(std::int64_t bytes) {
+        if (bytes > kept_bytes || in_use) {
+            own_ = allocate(bytes);
+            return;
+        }
+        if (!kept) kept = allocate(kept_bytes);
+        in_use = keeps_ = true;
+    }
+    ~ScratchBytes() {
+        if (keeps_) in_use = false;
+    }
+    ScratchBytes(const ScratchBytes&) = delete;
+    ScratchBytes& operator=(const ScratchBytes&) = delete;
+    void* get() const { return keeps_ ? kept.get() : own_.get(); }
+
+private:
+    struct Free {
+        void operator()(void* p) const { std::free(p); }
+    };
+    using Memory = std::unique_ptr<void, Free>;
+
+    static constexpr std::int64_t kept_bytes = std::int64_t(9) << 18;  // 2.25 MB
+    static constexpr std::size_t line_bytes = 64;
+
+    static Memory allocate(std::int64_t bytes) {
+        const auto size = (static_cast<std::size_t>(bytes) + line_bytes) / line_bytes * line_bytes;
+        Memory memory(std::aligned_alloc(line_bytes, size));
+        if (!memory) throw std::bad_alloc();
+        return memory;
+    }
+
+    static inline thread_local Memory kept;
+    static inline thread_local bool in_use = false;
+    Memory own_;
+    bool keeps_ = false;
+};
 
 template <class T>
 class Scratch {
 public:
-    explicit Scratch(std::int64_t n) {
-        if (n * static_cast<std::int64_t>(sizeof(T)) > kept_bytes || in_use) {
-            own_ = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(n));
-            return;
-        }
-        if (!kept) kept = std::make_unique_for_overwrite<T[]>(kept_bytes / sizeof(T));
-        in_use = keeps_ = true;
-    }
-    ~Scratch() {
-        if (keeps_) in_use = false;
-    }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
-    T* get() const { return keeps_ ? kept.get() : own_.get(); }
+    explicit Scratch(std::int64_t n) : bytes_(n * static_cast<std::int64_t>(sizeof(T))) {}
+    T* get() const { return static_cast<T*>(bytes_.get()); }
 
 private:
-    static constexpr std::int64_t kept_bytes = std::int64_t(9) << 18;  // 2.25 MB
-    static inline thread_local std::unique_ptr<T[]> kept;
-    static inline thread_local bool in_use = false;
-    std::unique_ptr<T[]> own_;
-    bool keeps_ = false;
+    ScratchBytes bytes_;
 };
 
 }  // namespace normball

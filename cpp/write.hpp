@@ -55,6 +55,12 @@ struct CapOf<Half> {
 // system says of its caches is not to be trusted on virtual machines; this is half of a usual one.
 inline constexpr std::int64_t streamed_bytes = std::int64_t(1) << 24;
 
+inline bool streams(const View& view) {
+    return with_type(view.dtype, [&]<class T>(T*) {
+        return view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
+    });
+}
+
 // Rows of a strip that are written together, or a multiple of it.
 inline constexpr std::int64_t rows_together = 8;
 
@@ -235,7 +241,7 @@ inline void write(const View& view, Write kind, const double* p, bool tiny, Team
     const bool sound = std::none_of(p, p + view.groups(), [](double x) { return std::isnan(x); });
     with_type(view.dtype, [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {
-            const bool stream = view.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
+            const bool stream = streams(view);
             const bool rows = member.in == 1 && member.out == 1;
             const bool fast = sound && (!tiny || kind == Write::clip);
             if (fast && rows) return write_all_rows<T>(view, kind, p, stream, team);

@@ -276,12 +276,14 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
     }
 }
 
-// Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers.
+// Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers. A
+// panel, whose rows follow one another, is one block.
 template <class T, class Body>
 [[gnu::always_inline]] inline void over_blocks(const T* y, Index stride, Index n, const Index* at, Index count, Body body) {
-    for (Index r = 0; r < n; r += strip_rows) {
-        const Index rows = n - r < strip_rows ? n - r : strip_rows;
-        const Index ahead = n - r >= 2 * strip_rows ? strip_rows * stride : 0;
+    const Index block = stride > Lanes<T>::width ? strip_rows : n;
+    for (Index r = 0; r < n; r += block) {
+        const Index rows = n - r < block ? n - r : block;
+        const Index ahead = n - r >= 2 * block ? block * stride : 0;
         for (Index p = 0; p < count; ++p) body(y + r * stride + at[p], rows, ahead, p * Lanes<T>::width);
     }
 }
@@ -293,16 +295,19 @@ void strip_above_of(const T* y, Index stride, Index n, Index width, const Index*
     const auto one = L::all(1);
     over_blocks(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
-        auto sum = L::all(0), number = L::load(k + lane);
-        for (Index i = 0; i < rows; ++i, row += stride) {
-            ask_for(row + ahead);
-            const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
-            const auto m = L::above(v, threshold);
-            sum = L::add_where(m, sum, v);
-            number = L::add_where(m, number, one);
-        }
+        auto number = L::load(k + lane);
         auto total = Sum<T>::load(s + lane);
-        total.add(sum);
+        for (Index i = 0; i < rows;) {
+            auto sum = L::all(0);
+            for (const Index end = rows - i < strip_rows ? rows : i + strip_rows; i < end; ++i, row += stride) {
+                ask_for(row + ahead);
+                const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
+                const auto m = L::above(v, threshold);
+                sum = L::add_where(m, sum, v);
+                number = L::add_where(m, number, one);
+            }
+            total.add(sum);
+        }
         total.store(s + lane);
         L::store(k + lane, number);
     });

@@ -50,6 +50,15 @@ struct Lanes<double> {
     static void compress(double* p, unsigned bits, Reg v) {
         _mm512_storeu_pd(p, _mm512_maskz_compress_pd(static_cast<Mask>(bits), v));
     }
+    // What lies side by side at p, in the lanes named by `bits`, and 0 in the others. Reads a whole register.
+    static Reg expand(const double* p, unsigned bits) {
+        return _mm512_maskz_expand_pd(static_cast<Mask>(bits), _mm512_loadu_pd(p));
+    }
+    // a, with v[from[i]] in each lane i named by `to`. There are 16 bytes at `from`.
+    static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
+        const __m512i order = _mm512_cvtepu8_epi64(_mm_loadu_si64(from));
+        return _mm512_mask_permutexvar_pd(a, static_cast<Mask>(to), order, v);
+    }
     static Reg zip_low(Reg a, Reg b) {
         return _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b);
     }
@@ -84,6 +93,13 @@ struct Lanes<float> {
     static unsigned bits(Mask m) { return m; }
     static void compress(float* p, unsigned bits, Reg v) {
         _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<Mask>(bits), v));
+    }
+    static Reg expand(const float* p, unsigned bits) {
+        return _mm512_maskz_expand_ps(static_cast<Mask>(bits), _mm512_loadu_ps(p));
+    }
+    static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
+        const __m512i order = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+        return _mm512_mask_permutexvar_ps(a, static_cast<Mask>(to), order, v);
     }
     static Reg zip_low(Reg a, Reg b) {
         return _mm512_permutex2var_ps(
@@ -125,17 +141,25 @@ struct Sum<float> {
 
 #elif defined(__AVX2__)
 
-// Row m lists the lanes of mask m in order: the permutation that moves them to the front.
+// Row m of `front` lists the lanes of mask m in order: the permutation that moves them to the front. Row m of `back` moves
+// them from there to their lanes, and of `named` has ones in these.
 template <int Count, int Words>
 struct CompressTable {
-    alignas(32) std::int32_t row[1 << Count][8] = {};
+    alignas(32) std::int32_t front[1 << Count][8] = {}, back[1 << Count][8] = {}, named[1 << Count][8] = {};
     constexpr CompressTable() {
         for (int m = 0; m < (1 << Count); ++m) {
             int to = 0;
             for (int lane = 0; lane < Count; ++lane)
                 if (m >> lane & 1)
-                    for (int w = 0; w < Words; ++w) row[m][to++] = lane * Words + w;
+                    for (int w = 0; w < Words; ++w, ++to) {
+                        front[m][to] = lane * Words + w, back[m][lane * Words + w] = to, named[m][lane * Words + w] = -1;
+                    }
         }
+    }
+    static __m256i load(const std::int32_t (&row)[8]) { return _mm256_load_si256(reinterpret_cast<const __m256i*>(row)); }
+    __m256 compress(unsigned bits, __m256 v) const { return _mm256_permutevar8x32_ps(v, load(front[bits])); }
+    __m256 expand(unsigned bits, __m256 v) const {
+        return _mm256_and_ps(_mm256_permutevar8x32_ps(v, load(back[bits])), _mm256_castsi256_ps(load(named[bits])));
     }
 };
 inline constexpr CompressTable<4, 2> compress_double;
@@ -168,8 +192,14 @@ struct Lanes<double> {
     static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_pd(m, b)); }
     static void compress(double* p, unsigned bits, Reg v) {
-        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_double.row[bits]));
-        _mm256_storeu_ps(reinterpret_cast<float*>(p), _mm256_permutevar8x32_ps(_mm256_castpd_ps(v), order));
+        _mm256_storeu_pd(p, _mm256_castps_pd(compress_double.compress(bits, _mm256_castpd_ps(v))));
+    }
+    static Reg expand(const double* p, unsigned bits) {
+        return _mm256_castps_pd(compress_double.expand(bits, _mm256_castpd_ps(load(p))));
+    }
+    static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
+        for (int i = 0; i < width; ++i) a[i] = to >> i & 1u ? v[from[i]] : a[i];
+        return a;
     }
     static Reg zip_low(Reg a, Reg b) {
         return _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20);
@@ -206,8 +236,13 @@ struct Lanes<float> {
     static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_ps(m, b)); }
     static void compress(float* p, unsigned bits, Reg v) {
-        const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(compress_float.row[bits]));
-        _mm256_storeu_ps(p, _mm256_permutevar8x32_ps(v, order));
+        _mm256_storeu_ps(p, compress_float.compress(bits, v));
+    }
+    static Reg expand(const float* p, unsigned bits) { return compress_float.expand(bits, load(p)); }
+    static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
+        const __m256i order = _mm256_cvtepu8_epi32(_mm_loadu_si64(from));
+        const __m256 named = _mm256_castsi256_ps(compress_float.load(compress_float.named[to]));
+        return _mm256_blendv_ps(a, _mm256_permutevar8x32_ps(v, order), named);
     }
     static Reg zip_low(Reg a, Reg b) {
         return _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20);
@@ -317,6 +352,15 @@ struct Lanes {
     }
     static void compress(T* p, unsigned bits, Reg v) {
         for (unsigned i = 0, to = 0; i < width; to += bits >> i & 1u, ++i) p[to] = v[i];
+    }
+    static Reg expand(const T* p, unsigned bits) {
+        Reg v;
+        for (unsigned i = 0, from = 0; i < width; from += bits >> i & 1u, ++i) v[i] = bits >> i & 1u ? p[from] : T(0);
+        return v;
+    }
+    static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
+        for (int i = 0; i < width; ++i) a[i] = to >> i & 1u ? v[from[i]] : a[i];
+        return a;
     }
     // The even lanes come from the first half of a and b, side by side, and so on.
     static Reg zip_low(Reg a, Reg b) {

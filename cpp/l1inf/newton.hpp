@@ -22,7 +22,6 @@
 
 #include "parallel.hpp"
 #include "rounding.hpp"
-#include "scratch.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/settle.hpp"
@@ -177,12 +176,11 @@ public:
             return found.reads();
         };
         if (Reader::gathers && few) {
-            const std::int64_t count = std::ssize(lines.group);
-            const Scratch<T> copy(reader_.room_for(count));
-            const View view = reader_.template gather<1>(lines.group, copy.get());
+            auto copy = reader_.copy(lines.group, team_);
             lines.gathered = true;
-            reads += static_cast<double>(count) * static_cast<double>(reader_.members());
-            search(typename Reader::Gathered(view));
+            reads += static_cast<double>(lines.group.size()) * static_cast<double>(reader_.members());
+            search(typename Reader::Gathered(copy->view));
+            if constexpr (Reader::writes_from_copy) solution.copy = std::move(copy);
         } else {
             reads += search(reader_);
         }
@@ -222,12 +220,11 @@ private:
             for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), j = 0; j < step; ++j)
                 which.push_back(g + j);
         const std::int64_t count = std::ssize(which);
-        const Scratch<T> copy(reader_.room_for(count));
-        const View view = reader_.template gather<step>(which, copy.get());
-        const typename Reader::Gathered gathered(view);
+        Team alone(1);
+        const auto copy = reader_.copy(which, alone);
+        const typename Reader::Gathered gathered(copy->view);
 
         const double share = static_cast<double>(count) / static_cast<double>(m);
-        Team alone(1);
         Solution found;
         double goal = share * radius_;
         for (int corrections = 0;; ++corrections) {

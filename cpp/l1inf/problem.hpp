@@ -5,9 +5,21 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "scratch.hpp"
+#include "view.hpp"
+
 namespace normball {
+
+// Some groups of the matrix, copied, in the order in which they are listed; the view may have more, all zero.
+struct GroupCopy {
+    GroupCopy(std::vector<std::int64_t> which, std::int64_t bytes) : groups(std::move(which)), memory(bytes) {}
+    std::vector<std::int64_t> groups;
+    ScratchBytes memory;
+    View view;
+};
 
 // theta, and for each group the cap mu_j >= 0 and the number of members strictly above it. A zero group has mu_j = 0
 // and clipped_j = 0. For a point of the ball theta is 0 and the caps are the peaks.
@@ -18,6 +30,9 @@ struct Solution {
     bool interior = false;
     double reads = 0.0;             // reads of the matrix, in matrices
     std::int64_t order_steps = 0;  // the J of the paper, for the method that walks its total order
+    // Panels of l1inf/panels.hpp, with all the groups that are not zero, where the method made any. To be destroyed by the
+    // thread that made it.
+    std::unique_ptr<const GroupCopy> copy;
 };
 
 // The groups of one problem as the textbook methods see them: sums and peaks of the magnitudes, which one read of the

@@ -20,7 +20,8 @@ class RunReader {
 public:
     using T = Element;
     using Gathered = RunReader<T, false>;
-    static constexpr bool gathers = Packed;         // whether groups are worth a copy when they will be read again
+    static constexpr bool gathers = Packed;  // whether groups are worth a copy when they will be read again
+    static constexpr bool writes_from_copy = false;
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.
@@ -76,20 +77,22 @@ public:
 
     std::int64_t cluster_at(std::int64_t g) const { return g; }
 
-    // Elements that a copy of so many groups takes, and the copy, as a view.
-    std::int64_t room_for(std::int64_t count) const { return count * row_stride(); }
-    template <std::int64_t>
-    View gather(std::span<const std::int64_t> places, T* to) const {
-        View view;
-        view.in = to;
-        view.group.push({std::ssize(places), {row_stride(), 0, 0}});
-        view.member.push({members(), {1, 0, 0}});
+    // The given groups, one after another.
+    std::unique_ptr<GroupCopy> copy(std::span<const std::int64_t> places, Team&) const {
+        // A power of two would have the rows compete for the same few places in the cache.
+        const std::int64_t stride = (members() + lane_limit - 1) / lane_limit * lane_limit + lane_limit;
+        auto copy = std::make_unique<GroupCopy>(std::vector(places.begin(), places.end()),
+                                                std::ssize(places) * stride * static_cast<std::int64_t>(sizeof(T)));
+        T* to = static_cast<T*>(copy->memory.get());
+        copy->view.in = to;
+        copy->view.group.push({std::ssize(places), {stride, 0, 0}});
+        copy->view.member.push({members(), {1, 0, 0}});
         for (const std::int64_t g : places) {
             T* row = to;
             runs({&g, 1}, [&](const T* const* y, std::int64_t n) { row = std::copy_n(*y, n, row); });
-            to += row_stride();
+            to += stride;
         }
-        return view;
+        return copy;
     }
 
 private:
@@ -114,9 +117,6 @@ private:
             });
         }
     }
-
-    // A power of two would have the rows compete for the same few places in the cache.
-    std::int64_t row_stride() const { return (members() + lane_limit - 1) / lane_limit * lane_limit + lane_limit; }
 
     // Calls f(a pointer for each group, n) for every run of n members.
     template <class F>

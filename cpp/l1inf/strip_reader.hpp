@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "l1inf/lines.hpp"
+#include "l1inf/panels.hpp"
 #include "l1inf/settle.hpp"
 #include "parallel.hpp"
 #include "view.hpp"
@@ -21,7 +22,7 @@ class StripReader {
 public:
     using T = Element;
     using Gathered = StripReader;
-    static constexpr bool gathers = true;
+    static constexpr bool gathers = true, writes_from_copy = true;
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
     // Counts are kept in T.
@@ -35,6 +36,7 @@ public:
         wide_ = stream_bytes / bytes;
         const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
         width_ = narrow * bytes >= worth_keeping_bytes ? std::min(narrow, wide_) : wide_;
+        if (line_ <= width_) lines_ = std::max<std::int64_t>(kept_bytes / (view.members() * line_ * bytes), 1);
     }
 
     std::int64_t groups() const { return view_.groups(); }
@@ -56,7 +58,7 @@ public:
             // A strip's own place, with room behind it for the lanes of its last register.
             std::vector<double> s(static_cast<std::size_t>(strip.width + lane_limit));
             std::vector<T> p(static_cast<std::size_t>(strip.width + lane_limit));
-            blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t) {
+            blocks(strip.base, [&](const T* y, std::int64_t stride, std::int64_t) {
                 kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data());
             });
             const std::size_t to = all * static_cast<std::size_t>(range) + static_cast<std::size_t>(strip.group);
@@ -72,40 +74,33 @@ public:
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
     std::int64_t chunk_end(std::int64_t place) const {
-        const Strip strip = strip_of(chunk_of(place), width_);
-        return strip.group + strip.width;
+        if (line_ <= width_) return (place / (line_ * lines_) + 1) * line_ * lines_;
+        return place / line_ * line_ + std::min((place % line_ / width_ + 1) * width_, line_);
     }
 
     // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
     bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
         const Kernels<T>& kernel = kernels<T>();
-        const Strip strip = strip_of(chunk_of(lines.place(stale.front())), width_);
-        const std::int64_t lanes = kernel.lanes;
-        // The last register begins early, so as not to read past the end of the strip.
-        const std::int64_t last = std::max<std::int64_t>(strip.width - lanes, 0);
-        Batch<T> batch(lines, lanes, std::min((strip.width + lanes - 1) / lanes, std::ssize(stale)));
-        std::int64_t begin = -1;
-        std::int64_t first = 0;
+        const std::int64_t lanes = kernel.lanes, most = lines_ * ((std::min(line_, width_) + lanes - 1) / lanes);
+        Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
+        RegisterOf last(0, 1, 1);
+        std::int64_t first = -1;
         for (const std::size_t i : stale) {
-            const std::int64_t column = lines.place(i) - strip.group;
-            if (begin < 0 || column >= begin + lanes) {
-                begin = std::min(column / lanes * lanes, last);
-                first = batch.add_unit(begin);
-            }
-            batch.line[first + column - begin] = i;
+            const RegisterOf place(lines.place(i), line_, lanes);
+            if (first < 0 || !(place == last)) first = batch.add_unit(view_.group.outer_at(place.line).in + place.column);
+            last = place;
+            batch.line[first + place.lane] = i;
         }
         return settle(
             lines, batch, aim,
             [&](Batch<T>& b) {
-                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_above(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
-                                       b.k);
+                blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
+                    kernel.strip_above(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k);
                 });
             },
             [&](Batch<T>& b) {
-                blocks(strip, [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_gap(y, stride, n, strip.width, b.at.data(), b.units, b.t, b.s,
-                                     b.k, b.below, b.above);
+                blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
+                    kernel.strip_gap(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, b.below, b.above);
                 });
             });
     }
@@ -115,28 +110,9 @@ public:
         return g / line_ * line_ + std::min(g % line_ / cluster * cluster, line_ - cluster);
     }
 
-    // Elements that a copy of so many groups takes, and the copy, as a view. The groups come in blocks of neighbours.
-    std::int64_t room_for(std::int64_t count) const { return members() * padded(count); }
-    template <std::int64_t Block>
-    View gather(std::span<const std::int64_t> places, T* to) const {
-        const std::int64_t count = std::ssize(places), width = padded(count);
-        View view;
-        view.in = to;
-        view.group.push({width, {1, 0, 0}});
-        view.member.push({members(), {width, 0, 0}});
-        std::vector<std::int64_t> from;
-        for (std::int64_t j = 0; j < count; j += Block)
-            from.push_back(view_.group.at(places[static_cast<std::size_t>(j)]).in);
-        const Axis inner = view_.member.inner();
-        for (std::int64_t i = 0; i < view_.member.outer_count(); ++i) {
-            const T* row = static_cast<const T*>(view_.in) + view_.member.outer_at(i).in;
-            for (std::int64_t r = 0; r < inner.extent; ++r, row += inner.stride.in, to += width) {
-                T* next = to;
-                for (const std::int64_t column : from) next = std::copy_n(row + column, Block, next);
-                std::fill(to + count, to + width, T(0));
-            }
-        }
-        return view;
+    // The given groups, in rising order, side by side.
+    std::unique_ptr<GroupCopy> copy(std::span<const std::int64_t> places, Team& team) const {
+        return Panels<T>::pick(view_, places, team);
     }
 
 private:
@@ -150,10 +126,6 @@ private:
         std::int64_t group, width;
     };
 
-    std::int64_t chunk_of(std::int64_t place) const {
-        return place / line_ * per_line(width_) + place % line_ / width_;
-    }
-
     std::int64_t per_line(std::int64_t width) const { return (line_ + width - 1) / width; }
 
     Strip strip_of(std::int64_t c, std::int64_t width) const {
@@ -161,21 +133,18 @@ private:
         return {static_cast<const T*>(view_.in) + view_.group.at(group).in, group, std::min(width, line_ - column)};
     }
 
-    // Whole registers, and an odd number of them: a power of two would have the rows compete for the same few places in
-    // the cache.
-    static std::int64_t padded(std::int64_t count) { return ((count + lane_limit - 1) / lane_limit | 1) * lane_limit; }
-
     // Calls f(first member, stride, members) for every run of equally spaced members.
     template <class F>
-    void blocks(const Strip& strip, F f) const {
+    void blocks(const T* base, F f) const {
         const Axis inner = view_.member.inner();
         for (std::int64_t i = 0; i < view_.member.outer_count(); ++i)
-            f(strip.base + view_.member.outer_at(i).in, inner.stride.in, inner.extent);
+            f(base + view_.member.outer_at(i).in, inner.stride.in, inner.extent);
     }
 
     const View& view_;
     std::int64_t line_;
     std::int64_t wide_, width_;  // of a strip: to stream, and to stay in a cache while its caps are found, if it can
+    std::int64_t lines_ = 1;     // where lines are short: so many are looked at together
 };
 
 }  // namespace normball

@@ -1,0 +1,129 @@
+// Groups that lie side by side in a matrix, copied into panels, and written from there.
+//
+// A panel has as many groups as a register has lanes, and its rows follow one another: to look at it again and again is to
+// read one short stream. Written back, the panels spare the last read of the matrix.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+#include "view.hpp"
+#include "write.hpp"
+#include "l1inf/problem.hpp"
+
+namespace normball {
+
+// Where the register with a group of a view lies, whose groups have neighbours: the last one of a line begins early, so as
+// not to read past its end.
+struct RegisterOf {
+    std::int64_t line, column, lane;
+
+    RegisterOf(std::int64_t group, std::int64_t extent, std::int64_t lanes)
+        : line(group / extent), column(std::min(group % extent / lanes * lanes, std::max<std::int64_t>(extent - lanes, 0))),
+          lane(group % extent - column) {}
+    bool operator==(const RegisterOf& other) const { return line == other.line && column == other.column; }
+};
+
+template <class T>
+class Panels {
+public:
+    // Copies groups, given in rising order.
+    static std::unique_ptr<GroupCopy> pick(const View& view, std::span<const std::int64_t> groups, Team& team) {
+        const std::int64_t lanes = kernels<T>().lanes, members = view.members(), extent = view.group.inner().extent;
+        const std::int64_t panels = (std::ssize(groups) + lanes - 1) / lanes;
+        // An odd number of rows: a power of two would have the panels compete for the same few places in the cache.
+        const std::int64_t apart = (members | 1) * lanes;
+        auto copy = std::make_unique<GroupCopy>(std::vector(groups.begin(), groups.end()),
+                                                panels * apart * static_cast<std::int64_t>(sizeof(T)));
+        T* const to = static_cast<T*>(copy->memory.get());
+        copy->view.dtype = view.dtype, copy->view.in = to;
+        copy->view.group.push({panels, {apart, 0, 0}});
+        copy->view.group.push({lanes, {1, 0, 0}});
+        copy->view.member.push({members, {lanes, 0, 0}});
+
+        std::vector<Pick> picks;
+        std::vector<std::int64_t> ends;  // of the picks of each panel
+        RegisterOf last(0, 1, 1);
+        for (std::int64_t i = 0; i < std::ssize(groups); ++i) {
+            const RegisterOf place(groups[static_cast<std::size_t>(i)], extent, lanes);
+            const std::int64_t lane = i % lanes;
+            if (lane == 0 && i > 0) ends.push_back(std::ssize(picks));
+            if (lane == 0 || !(place == last)) picks.push_back({view.group.outer_at(place.line).in + place.column});
+            last = place;
+            picks.back().to |= static_cast<std::uint16_t>(1u << lane);
+            picks.back().from[lane] = static_cast<std::uint8_t>(place.lane);
+        }
+        ends.push_back(std::ssize(picks));
+        team.run((members + rows_at_once - 1) / rows_at_once, [&](std::int64_t task) {
+            const std::int64_t first = task * rows_at_once;
+            over_rows(view, first, rows_at_once, [&](Offset from, std::int64_t r, std::int64_t n) {
+                panel_kernels<T>().pick(static_cast<const T*>(view.in) + from.in, view.member.inner().stride.in, n, extent,
+                                        picks.data(), ends.data(), panels, to + (first + r) * lanes, apart);
+            });
+        });
+        return copy;
+    }
+
+    // Writes the whole matrix: the groups of the copy clipped to their caps, and zeros.
+    static void lay(const View& view, const GroupCopy& copy, const double* caps, Team& team) {
+        const std::int64_t extent = view.group.inner().extent, lines = view.group.outer_count();
+        const std::int64_t lanes = copy.view.group.inner().extent, apart = copy.view.group.outer_at(1).in;
+        std::vector<T> cap(static_cast<std::size_t>(copy.view.groups()));
+        const auto bytes = static_cast<std::size_t>(extent / 8 + 8), width = static_cast<std::size_t>(extent);
+        std::vector<std::uint8_t> picked(bytes * static_cast<std::size_t>(lines));
+        std::vector<std::int64_t> begin(static_cast<std::size_t>(lines + 1));  // of each line, among the copies
+        for (std::size_t i = 0; i < copy.groups.size(); ++i) {
+            const auto group = static_cast<std::size_t>(copy.groups[i]);
+            cap[i] = round_down<T>(caps[group]);
+            picked[group / width * bytes + group % width / 8] |= static_cast<std::uint8_t>(1u << group % width % 8);
+            ++begin[group / width + 1];
+        }
+        for (std::size_t l = 1; l < begin.size(); ++l) begin[l] += begin[l - 1];
+        const bool stream = streams(view);
+        team.run((view.members() + rows_at_once - 1) / rows_at_once, [&](std::int64_t task) {
+            std::vector<T> row(static_cast<std::size_t>(rows_laid * (copy.view.groups() + 2 * lanes)));
+            const T* const from = static_cast<const T*>(copy.view.in) + task * rows_at_once * lanes;
+            over_rows(view, task * rows_at_once, rows_at_once, [&](Offset at, std::int64_t r, std::int64_t n) {
+                for (std::size_t l = 0; l + 1 < begin.size(); ++l) {
+                    const std::int64_t panel = begin[l] / lanes, end = (begin[l + 1] + lanes - 1) / lanes;
+                    const Offset to = at + view.group.outer_at(static_cast<std::int64_t>(l));
+                    panel_kernels<T>().lay(from + panel * apart + r * lanes, apart, end - panel, begin[l] % lanes,
+                                           cap.data() + panel * lanes, row.data(), static_cast<T*>(view.out) + to.out,
+                                           view.member.inner().stride.out, n, extent, picked.data() + l * bytes, stream);
+                }
+            });
+        });
+    }
+
+private:
+    static constexpr std::int64_t rows_at_once = 64;
+
+    // Calls f(where, how many rows after the first, how many rows) for runs of equally spaced members [first, first + count),
+    // as far as there are so many.
+    template <class F>
+    static void over_rows(const View& view, std::int64_t first, std::int64_t count, F f) {
+        const Axis inner = view.member.inner();
+        const std::int64_t end = std::min(first + count, view.members());
+        for (std::int64_t r = first, n; r < end; r += n) {
+            const std::int64_t row = r % inner.extent;
+            n = std::min(end - r, inner.extent - row);
+            f(view.member.outer_at(r / inner.extent) + row * inner.stride, r - first, n);
+        }
+    }
+};
+
+// Every entry clipped to its group's cap.
+inline void apply(const View& view, const Solution& solution, Team& team) {
+    if (solution.copy == nullptr || view.group.inner().stride.out != 1) return apply(view, solution.mu.data(), team);
+    if (view.dtype == Dtype::f32)
+        Panels<float>::lay(view, *solution.copy, solution.mu.data(), team);
+    else
+        Panels<double>::lay(view, *solution.copy, solution.mu.data(), team);
+}
+
+}  // namespace normball
