@@ -45,8 +45,9 @@ struct Kernels {
     // x = clamp(y, -cap, cap); a cap of 0 fills with zeros and does not read y.
     void (*row_clip)(const T* y, T* x, std::int64_t n, T cap, bool stream);
 
-    // Adds to the sums, and raises the peaks, of every group of the strip.
-    void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks);
+    // Adds to the sums, and raises the peaks, of every group of the strip. `near`: it lies in a cache.
+    void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks,
+                        bool near);
     // What rows_above and rows_gap do, for `count` registers of neighbouring groups that begin at the columns `at`: lane
     // i of register p has the entries p * lanes + i of the arrays. A strip narrower than a register has just one.
     void (*strip_above)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,

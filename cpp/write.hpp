@@ -62,7 +62,7 @@ inline bool streams(const View& view) {
 }
 
 // Rows of a strip that are written together, or a multiple of it.
-inline constexpr std::int64_t rows_together = 8;
+inline constexpr std::int64_t rows_together = 16;
 
 enum class Write { shrink, shift, scale, clip };
 

@@ -194,6 +194,14 @@ Index to_alignment(const T* x, Index n) {
     return head < n ? head : n;
 }
 
+// From one row to the next that is aligned alike.
+template <class T>
+Index rows_to_alignment(Index stride) {
+    Index step = 1;
+    while (step * stride % Lanes<T>::width != 0) step *= 2;
+    return step;
+}
+
 template <class T, bool Stream>
 void put(T* p, typename Lanes<T>::Reg v) {
     if constexpr (Stream)
@@ -231,15 +239,22 @@ void row_clip(const T* y, T* x, Index n, T cap, bool stream) {
 // Registers of columns whose accumulators are held together, and the rows for which they are held: sums of T take so
 // many terms before they are folded into double. More rows at once would be more streams than the hardware follows; it
 // does not foresee the step to the next block either, so that one is asked for ahead.
+// Where the matrix lies in a cache, asking costs more than waiting, and more rows at once are better.
 inline constexpr int strip_registers = 4;
-inline constexpr Index strip_rows = 8;
+inline constexpr Index strip_rows = 8, near_strip_rows = 16;
 
 template <class T>
 void ask_for(const T* y) {
     __builtin_prefetch(y, 0, 2);
 }
 
-template <class T, int V, bool Partial>
+// How many elements come before the first address at which a register lies in one cache line, in every row alike.
+template <class T>
+Index strip_alignment(const T* y, Index stride, Index width) {
+    return stride % Lanes<T>::width == 0 && width > Lanes<T>::width ? to_alignment(y, width) : 0;
+}
+
+template <class T, int V, bool Partial, bool Near>
 void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index last, double* sums, T* peaks) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
@@ -247,7 +262,7 @@ void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index 
     for (int v = 0; v < V; ++v) sum[v] = L::all(0), peak[v] = L::load(peaks + v * W);
     for (Index i = 0; i < rows; ++i, y += stride)
         for (int v = 0; v < V; ++v) {
-            ask_for(y + ahead + v * W);
+            if (!Near) ask_for(y + ahead + v * W);
             const auto x = L::magnitude(Partial ? L::load_first(y + v * W, last) : L::load(y + v * W));
             sum[v] = L::add(sum[v], x);
             peak[v] = L::max(x, peak[v]);
@@ -260,20 +275,27 @@ void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index 
     }
 }
 
-template <class T>
-void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T* peaks) {
-    constexpr Index W = Lanes<T>::width, V = strip_registers;
-    for (Index r = 0; r < n; r += strip_rows) {
-        const Index rows = n - r < strip_rows ? n - r : strip_rows;
-        const Index ahead = n - r >= 2 * strip_rows ? strip_rows * stride : 0;
+template <class T, bool Near>
+void strip_stats_of(const T* y, Index stride, Index n, Index width, double* sums, T* peaks) {
+    constexpr Index W = Lanes<T>::width, V = strip_registers, most = Near ? near_strip_rows : strip_rows;
+    const Index head = strip_alignment(y, stride, width);
+    for (Index r = 0; r < n; r += most) {
+        const Index rows = n - r < most ? n - r : most;
+        const Index ahead = n - r >= 2 * most ? most * stride : 0;
         const T* block = y + r * stride;
-        Index c = 0;
+        if (head > 0) strip_stats_block<T, 1, true, Near>(block, stride, rows, ahead, head, sums, peaks);
+        Index c = head;
         for (; c + V * W <= width; c += V * W)
-            strip_stats_block<T, V, false>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
+            strip_stats_block<T, V, false, Near>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
         for (; c + W <= width; c += W)
-            strip_stats_block<T, 1, false>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
-        if (c < width) strip_stats_block<T, 1, true>(block + c, stride, rows, ahead, width - c, sums + c, peaks + c);
+            strip_stats_block<T, 1, false, Near>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
+        if (c < width) strip_stats_block<T, 1, true, Near>(block + c, stride, rows, ahead, width - c, sums + c, peaks + c);
     }
+}
+
+template <class T>
+void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T* peaks, bool near) {
+    (near ? strip_stats_of<T, true> : strip_stats_of<T, false>)(y, stride, n, width, sums, peaks);
 }
 
 // Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers. A

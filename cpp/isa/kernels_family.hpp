@@ -211,7 +211,8 @@ void row_map(const T* y, T* x, Index n, T high, T low, bool stream) {
     stream ? row_map_to<T, Op, true>(y, x, n, high, low) : row_map_to<T, Op, false>(y, x, n, high, low);
 }
 
-// R rows at once, whose numbers are then loaded once: each row is a stream of its own to read and one to write.
+// R rows at once, whose numbers are then loaded once: each row is a stream of its own to read and one to write. They are
+// aligned alike.
 template <class T, class Op, bool Stream, int R>
 void strip_map_rows(const T* y, Index y_stride, T* x, Index x_stride, Index width, const T* high, const T* low,
                     Index ahead) {
@@ -222,13 +223,13 @@ void strip_map_rows(const T* y, Index y_stride, T* x, Index x_stride, Index widt
         for (Index r = 0; r < R; ++r)
             L::store_first(x + r * x_stride + i, n, Op::all(L::load_first(y + r * y_stride + i, n), h, l));
     };
-    Index i = Stream ? to_alignment(x, width) : 0;
+    Index i = to_alignment(x, width);
     if (i > 0) some(0, i);
     for (; i + W <= width; i += W) {
         const auto h = L::load(high + i), l = L::load(low + i);
         if (Op::leaves_some(h))
             for (Index r = 0; r < R; ++r) {
-                ask_for(y + r * y_stride + i + ahead);
+                if (Stream) ask_for(y + r * y_stride + i + ahead);
                 put<T, Stream>(x + r * x_stride + i, Op::all(L::load(y + r * y_stride + i), h, l));
             }
         else
@@ -241,14 +242,15 @@ template <class T, class Op, bool Stream>
 void strip_map_to(const T* y, Index y_stride, T* x, Index x_stride, Index rows, Index before, Index width, const T* high,
                   const T* low) {
     constexpr Index R = 4, far = 2 * R;
-    // Rows can be streamed together if they are aligned alike.
-    const bool together = !Stream || x_stride % Lanes<T>::width == 0;
+    const Index step = rows_to_alignment<T>(x_stride);
     while (rows > 0) {
-        const bool several = together && rows >= R;
-        rows -= several ? R : 1;
-        const Index ahead = rows + before >= far ? -far * y_stride : 0;
-        (several ? strip_map_rows<T, Op, Stream, R> : strip_map_rows<T, Op, Stream, 1>)(
-            y + rows * y_stride, y_stride, x + rows * x_stride, x_stride, width, high, low, ahead);
+        const bool several = rows >= R * step;
+        rows -= several ? R * step : 1;
+        for (Index k = rows; k < rows + (several ? step : 1); ++k) {
+            const Index ahead = rows + before >= far * step ? -far * step * y_stride : 0;
+            (several ? strip_map_rows<T, Op, Stream, R> : strip_map_rows<T, Op, Stream, 1>)(
+                y + k * y_stride, step * y_stride, x + k * x_stride, step * x_stride, width, high, low, ahead);
+        }
     }
 }
 

@@ -7,27 +7,36 @@
 
 namespace normball::NORMBALL_ISA {
 
-template <class T, bool Partial>
-void strip_pick_of(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels,
-                   T* to, Index apart) {
+// R rows at once, because each pick waits for the one before.
+template <class T, bool Partial, Index R>
+void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
+                     Index apart) {
     using L = Lanes<T>;
-    for (Index r = 0; r < rows; ++r, y += stride, to += L::width)
-        for (Index q = 0, p = 0; q < panels; ++q) {
-            auto all = L::all(0);
-            for (; p < ends[q]; ++p) {
-                const T* from = y + picks[p].at;
-                all = L::pick(all, picks[p].to, Partial ? L::load_first(from, width) : L::load(from), picks[p].from);
-            }
-            __builtin_prefetch(to + q * apart + 8 * L::width, 1);
-            L::store(to + q * apart, all);
+    constexpr Index W = L::width;
+    for (Index q = 0, p = 0; q < panels; ++q) {
+        typename L::Reg all[R];
+        for (auto& lanes : all) lanes = L::all(0);
+        for (; p < ends[q]; ++p) {
+            const T* from = y + picks[p].at;
+            for (Index r = 0; r < R; ++r, from += stride)
+                all[r] = L::pick(all[r], picks[p].to, Partial ? L::load_first(from, width) : L::load(from), picks[p].from);
         }
+        T* const panel = to + q * apart;
+        // There are more panels than the hardware follows.
+        for (Index r = 0; r < R; ++r) __builtin_prefetch(panel + (2 * R + r) * W, 1), L::store(panel + r * W, all[r]);
+    }
 }
 
 template <class T>
 void strip_pick(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
                 Index apart) {
-    (width < Lanes<T>::width ? strip_pick_of<T, true> : strip_pick_of<T, false>)(y, stride, rows, width, picks, ends, panels,
-                                                                              to, apart);
+    constexpr Index W = Lanes<T>::width, R = 4;
+    for (Index r = 0, n; r < rows; r += n, y += n * stride, to += n * W) {
+        n = rows - r >= R ? R : 1;
+        const auto some = width < W ? (n == R ? strip_pick_rows<T, true, R> : strip_pick_rows<T, true, 1>)
+                                    : (n == R ? strip_pick_rows<T, false, R> : strip_pick_rows<T, false, 1>);
+        some(y, stride, width, picks, ends, panels, to, apart);
+    }
 }
 
 // The bits of a register of columns that begins anywhere.
@@ -38,29 +47,31 @@ unsigned bits_from(const std::uint8_t* picked, Index column) {
     return (word >> column % 8) & ((1u << Lanes<T>::width) - 1u);
 }
 
-// R rows at once, for which the bits are looked at once.
+// R rows at once, `step` rows from one to the next, which are aligned alike: the bits are looked at once for all of them.
 template <class T, bool Stream, Index R>
 void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride,
-                    Index width, const std::uint8_t* picked) {
+                    Index step, Index width, const std::uint8_t* picked) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     const Index room = (panels + 2) * W;
     for (Index q = 0; q < panels; ++q) {
         const auto cap = L::load(caps + q * W), low = L::minus(cap);
         for (Index r = 0; r < R; ++r)
-            L::store(row + r * room + q * W, L::max(L::min(L::load(from + q * apart + r * W), cap), low));
+            L::store(row + r * room + q * W, L::max(L::min(L::load(from + q * apart + r * step * W), cap), low));
     }
     const T* next = row + skip;
     const auto some = [&](Index i, Index n) __attribute__((always_inline)) {
         const unsigned bits = bits_from<T>(picked, i) & ((1u << n) - 1u);
-        for (Index r = 0; r < R; ++r) L::store_first(x + r * stride + i, n, L::expand(next + r * room, bits));
+        const auto order = L::order(bits);
+        for (Index r = 0; r < R; ++r) L::store_first(x + r * step * stride + i, n, L::expand(next + r * room, order));
         next += popcount(bits);
     };
-    Index i = Stream ? to_alignment(x, width) : 0;
+    Index i = to_alignment(x, width);
     if (i > 0) some(0, i);
     for (; i + W <= width; i += W) {
         const unsigned bits = bits_from<T>(picked, i);
-        for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * stride + i, L::expand(next + r * room, bits));
+        const auto order = L::order(bits);
+        for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * step * stride + i, L::expand(next + r * room, order));
         next += popcount(bits);
     }
     if (i < width) some(i, width - i);
@@ -69,13 +80,15 @@ void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const 
 template <class T, bool Stream>
 void strip_lay_to(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride, Index rows,
                   Index width, const std::uint8_t* picked) {
-    // Rows can be streamed together if they are aligned alike.
-    const bool together = !Stream || stride % Lanes<T>::width == 0;
-    for (Index r = 0, n; r < rows; r += n) {
-        n = together && rows - r >= rows_laid ? rows_laid : 1;
-        (n == 1 ? strip_lay_rows<T, Stream, 1> : strip_lay_rows<T, Stream, rows_laid>)(
-            from + r * Lanes<T>::width, apart, panels, skip, caps, row, x + r * stride, stride, width, picked);
-    }
+    constexpr Index W = Lanes<T>::width;
+    const Index step = rows_to_alignment<T>(stride);
+    Index r = 0;
+    for (; r + rows_laid * step <= rows; r += rows_laid * step)
+        for (Index k = r; k < r + step; ++k)
+            strip_lay_rows<T, Stream, rows_laid>(from + k * W, apart, panels, skip, caps, row, x + k * stride, stride, step,
+                                                 width, picked);
+    for (; r < rows; ++r)
+        strip_lay_rows<T, Stream, 1>(from + r * W, apart, panels, skip, caps, row, x + r * stride, stride, 1, width, picked);
 }
 
 template <class T>

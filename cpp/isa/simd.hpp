@@ -50,10 +50,17 @@ struct Lanes<double> {
     static void compress(double* p, unsigned bits, Reg v) {
         _mm512_storeu_pd(p, _mm512_maskz_compress_pd(static_cast<Mask>(bits), v));
     }
-    // What lies side by side at p, in the lanes named by `bits`, and 0 in the others. Reads a whole register.
-    static Reg expand(const double* p, unsigned bits) {
-        return _mm512_maskz_expand_pd(static_cast<Mask>(bits), _mm512_loadu_pd(p));
+    // What lies side by side at p, in the lanes named by `bits`, and 0 in the others. Reads a whole register. The order is
+    // dear, and serves for many.
+    struct Order {
+        __m512i from;
+        Mask named;
+    };
+    static Order order(unsigned bits) {
+        const auto named = static_cast<Mask>(bits);
+        return {_mm512_maskz_expand_epi64(named, _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7)), named};
     }
+    static Reg expand(const double* p, const Order& to) { return _mm512_maskz_permutexvar_pd(to.named, to.from, load(p)); }
     // a, with v[from[i]] in each lane i named by `to`. There are 16 bytes at `from`.
     static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
         const __m512i order = _mm512_cvtepu8_epi64(_mm_loadu_si64(from));
@@ -94,9 +101,16 @@ struct Lanes<float> {
     static void compress(float* p, unsigned bits, Reg v) {
         _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<Mask>(bits), v));
     }
-    static Reg expand(const float* p, unsigned bits) {
-        return _mm512_maskz_expand_ps(static_cast<Mask>(bits), _mm512_loadu_ps(p));
+    struct Order {
+        __m512i from;
+        Mask named;
+    };
+    static Order order(unsigned bits) {
+        const auto named = static_cast<Mask>(bits);
+        const auto all = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        return {_mm512_maskz_expand_epi32(named, all), named};
     }
+    static Reg expand(const float* p, const Order& to) { return _mm512_maskz_permutexvar_ps(to.named, to.from, load(p)); }
     static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
         const __m512i order = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
         return _mm512_mask_permutexvar_ps(a, static_cast<Mask>(to), order, v);
@@ -194,7 +208,9 @@ struct Lanes<double> {
     static void compress(double* p, unsigned bits, Reg v) {
         _mm256_storeu_pd(p, _mm256_castps_pd(compress_double.compress(bits, _mm256_castpd_ps(v))));
     }
-    static Reg expand(const double* p, unsigned bits) {
+    using Order = unsigned;
+    static Order order(unsigned bits) { return bits; }
+    static Reg expand(const double* p, Order bits) {
         return _mm256_castps_pd(compress_double.expand(bits, _mm256_castpd_ps(load(p))));
     }
     static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
@@ -238,7 +254,9 @@ struct Lanes<float> {
     static void compress(float* p, unsigned bits, Reg v) {
         _mm256_storeu_ps(p, compress_float.compress(bits, v));
     }
-    static Reg expand(const float* p, unsigned bits) { return compress_float.expand(bits, load(p)); }
+    using Order = unsigned;
+    static Order order(unsigned bits) { return bits; }
+    static Reg expand(const float* p, Order bits) { return compress_float.expand(bits, load(p)); }
     static Reg pick(Reg a, unsigned to, Reg v, const std::uint8_t* from) {
         const __m256i order = _mm256_cvtepu8_epi32(_mm_loadu_si64(from));
         const __m256 named = _mm256_castsi256_ps(compress_float.load(compress_float.named[to]));
@@ -353,7 +371,9 @@ struct Lanes {
     static void compress(T* p, unsigned bits, Reg v) {
         for (unsigned i = 0, to = 0; i < width; to += bits >> i & 1u, ++i) p[to] = v[i];
     }
-    static Reg expand(const T* p, unsigned bits) {
+    using Order = unsigned;
+    static Order order(unsigned bits) { return bits; }
+    static Reg expand(const T* p, Order bits) {
         Reg v;
         for (unsigned i = 0, from = 0; i < width; from += bits >> i & 1u, ++i) v[i] = bits >> i & 1u ? p[from] : T(0);
         return v;

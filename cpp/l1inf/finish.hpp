@@ -29,11 +29,7 @@ inline void round_caps(const std::vector<double>& caps, double scale, Dtype dtyp
 // own rounding. The excess is shared out as a change of theta would share it; what rounding leaves of it is scaled away.
 inline void finish(double radius, double scale, Dtype dtype, Solution& solution) {
     // A cap may have cancelled to nothing and still have its share of the excess.
-    std::vector<std::size_t> active(solution.mu.size());
-    std::size_t count = 0;
-    for (std::size_t g = 0; g < active.size(); ++g)
-        active[count] = g, count += (solution.mu[g] > 0.0) | (solution.clipped[g] > 0);
-    active.resize(count);
+    const std::vector<std::size_t>& active = solution.active;
     std::vector<double> caps(active.size()), weights(active.size()), rounded(active.size());
     for (std::size_t i = 0; i < active.size(); ++i) {
         const std::int64_t k = solution.clipped[active[i]];

@@ -83,15 +83,24 @@ struct Lines {
     }
 };
 
-// Root of the lower bound that the lines k = n and k = 1 of every group give: Newton from the left. Any bound will do, if
-// it is one: the sums carry the rounding of their additions in T.
+// Root of the lower bound that the lines k = n and k = 1 of every group give, which is convex: a step of Newton's method
+// lands left of the root from anywhere, so some of the groups may tell where to begin. Any bound will do, if it is one: the
+// sums carry the rounding of their additions in T.
 template <class T>
 double two_line_bound(const std::vector<double>& sums, const std::vector<double>& peaks, double radius, double n) {
-    for (double theta = 0.0;;) {
+    constexpr std::size_t share = 16, fewest = 64 * share;
+    double theta = 0.0;
+    if (sums.size() >= fewest) {
+        std::vector<double> some_sums, some_peaks;
+        for (std::size_t g = share / 2; g < sums.size(); g += share)
+            some_sums.push_back(sums[g]), some_peaks.push_back(peaks[g]);
+        theta = two_line_bound<T>(some_sums, some_peaks, radius / share, n);
+    }
+    for (bool left = theta == 0.0;; left = true) {
         double value = 0.0, slope = 0.0;
         kernels<T>().two_lines(sums.data(), peaks.data(), std::ssize(sums), theta, 1.0 / n, &value, &slope);
-        const double next = slope > 0.0 ? theta + (value - radius) / slope : theta;
-        if (!(next > theta * (1.0 + 1e-3))) {
+        const double next = slope > 0.0 ? std::max(theta + (value - radius) / slope, 0.0) : left ? theta : 0.0;
+        if (left && !(next > theta * (1.0 + 1e-3))) {
             constexpr double rounding = std::numeric_limits<T>::epsilon();
             return theta * (1.0 - 16.0 * rounding - n * std::numeric_limits<double>::epsilon());
         }

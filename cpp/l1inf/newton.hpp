@@ -34,10 +34,21 @@ enum class Outcome { projected, interior, out_of_range };
 // Kernels add a few floats in float, which must not overflow either.
 inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800, largest_float_peak = 0x1p120;
 
+// Of numbers >= 0. Several at once, because each comparison waits for the one before.
+inline double largest_of(const std::vector<double>& x) {
+    constexpr std::size_t width = 8;
+    double top[width] = {};
+    std::size_t i = 0;
+    for (; i + width <= x.size(); i += width)
+        for (std::size_t j = 0; j < width; ++j) top[j] = std::max(top[j], x[i + j]);
+    for (; i < x.size(); ++i) top[0] = std::max(top[0], x[i]);
+    return *std::max_element(top, top + width);
+}
+
 // Whether there is anything to solve, from the sums and peaks of all the groups.
 inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius,
                         double largest = largest_peak) {
-    const double top = *std::max_element(peaks.begin(), peaks.end());
+    const double top = largest_of(peaks);
     if (!std::isfinite(careful_sum(sums)) || top > largest || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
@@ -63,7 +74,7 @@ public:
     // `floor` is a lower bound of theta*, which lies below the largest sum, however rounding has it: some group is never
     // dropped.
     double run(Aim aim, double floor) {
-        const double ceiling = std::nextafter(*std::max_element(lines_.sum.begin(), lines_.sum.end()), 0.0);
+        const double ceiling = std::nextafter(largest_of(lines_.sum), 0.0);
         aim.theta = std::min(aim.theta, ceiling);
         double active = -1.0;  // the lines that theta is the root of
         // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
@@ -156,6 +167,7 @@ public:
     // Fills `solution` unless the outcome is `out_of_range`. The warm start, theta and a cap for each group, may hold any
     // numbers at all.
     Outcome solve(const Solution* warm_start, bool may_sample, Solution& solution) {
+        solution = {};
         const auto groups = static_cast<std::size_t>(reader_.groups());
         std::vector<double> sums(groups), peaks(groups);
         reader_.stats(team_, sums.data(), peaks.data());
@@ -265,6 +277,7 @@ private:
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (lines.sum[i] <= solution.theta) continue;
             const auto g = static_cast<std::size_t>(lines.group[i]);
+            solution.active.push_back(g);
             solution.mu[g] = lines.cap(i, solution.theta);
             solution.clipped[g] = static_cast<std::int64_t>(1.0 / lines.weight[i] + 0.5);
         }

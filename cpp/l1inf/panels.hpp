@@ -18,15 +18,27 @@
 
 namespace normball {
 
-// Where the register with a group of a view lies, whose groups have neighbours: the last one of a line begins early, so as
-// not to read past its end.
-struct RegisterOf {
-    std::int64_t line, column, lane;
+// The registers in which the groups of a view lie, whose groups have neighbours, for one group after another in rising
+// order. The last one of a line begins early, so as not to read past its end.
+class Registers {
+public:
+    Registers(const View& view, std::int64_t lanes) : view_(view), extent_(view.group.inner().extent), lanes_(lanes) {}
 
-    RegisterOf(std::int64_t group, std::int64_t extent, std::int64_t lanes)
-        : line(group / extent), column(std::min(group % extent / lanes * lanes, std::max<std::int64_t>(extent - lanes, 0))),
-          lane(group % extent - column) {}
-    bool operator==(const RegisterOf& other) const { return line == other.line && column == other.column; }
+    // Goes on to a group, and says whether that is in a new register.
+    bool go_to(std::int64_t group) {
+        if (group < end_) return lane = group - begin_, false;
+        const std::int64_t line = group / extent_, column = group % extent_;
+        const std::int64_t first = std::min(column / lanes_ * lanes_, std::max<std::int64_t>(extent_ - lanes_, 0));
+        begin_ = group - column + first, end_ = group - column + std::min(first + lanes_, extent_);
+        at = view_.group.outer_at(line).in + first, lane = group - begin_;
+        return true;
+    }
+
+    std::int64_t at = 0, lane = 0;  // the element where the register begins, and the group's lane there
+
+private:
+    const View& view_;
+    std::int64_t extent_, lanes_, begin_ = 0, end_ = 0;
 };
 
 template <class T>
@@ -48,15 +60,13 @@ public:
 
         std::vector<Pick> picks;
         std::vector<std::int64_t> ends;  // of the picks of each panel
-        RegisterOf last(0, 1, 1);
-        for (std::int64_t i = 0; i < std::ssize(groups); ++i) {
-            const RegisterOf place(groups[static_cast<std::size_t>(i)], extent, lanes);
-            const std::int64_t lane = i % lanes;
-            if (lane == 0 && i > 0) ends.push_back(std::ssize(picks));
-            if (lane == 0 || !(place == last)) picks.push_back({view.group.outer_at(place.line).in + place.column});
-            last = place;
+        Registers place(view, lanes);
+        std::int64_t lane = 0;
+        for (const std::int64_t group : groups) {
+            if (lane == lanes) ends.push_back(std::ssize(picks)), lane = 0;
+            if (place.go_to(group) || lane == 0) picks.push_back({place.at});
             picks.back().to |= static_cast<std::uint16_t>(1u << lane);
-            picks.back().from[lane] = static_cast<std::uint8_t>(place.lane);
+            picks.back().from[lane++] = static_cast<std::uint8_t>(place.lane);
         }
         ends.push_back(std::ssize(picks));
         team.run((members + rows_at_once - 1) / rows_at_once, [&](std::int64_t task) {

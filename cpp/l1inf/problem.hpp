@@ -27,12 +27,13 @@ struct Solution {
     double theta = 0.0;
     std::vector<double> mu;
     std::vector<std::int64_t> clipped;
+    std::vector<std::size_t> active;  // the groups that are not zero, unless their caps cancel
     bool interior = false;
     double reads = 0.0;             // reads of the matrix, in matrices
     std::int64_t order_steps = 0;  // the J of the paper, for the method that walks its total order
     // Panels of l1inf/panels.hpp, with all the groups that are not zero, where the method made any. To be destroyed by the
     // thread that made it.
-    std::unique_ptr<const GroupCopy> copy;
+    std::shared_ptr<const GroupCopy> copy;
 };
 
 // The groups of one problem as the textbook methods see them: sums and peaks of the magnitudes, which one read of the

@@ -124,7 +124,9 @@ inline bool project(const View& view, double radius, Method method, const Soluti
         scale = scale_of(view);
         if (scale == 0.0) {
             const auto groups = static_cast<std::size_t>(view.groups());
-            solution = {NAN, std::vector<double>(groups, NAN), std::vector<std::int64_t>(groups), false, 1.0, 0};
+            solution = {};
+            solution.theta = NAN, solution.reads = 1.0;
+            solution.mu.assign(groups, NAN), solution.clipped.assign(groups, 0);
             return false;
         }
         outcome = solve();

@@ -34,6 +34,7 @@ public:
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
         const auto bytes = static_cast<std::int64_t>(sizeof(T));
         wide_ = stream_bytes / bytes;
+        near_ = view.size() * bytes < streamed_bytes;
         const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
         width_ = narrow * bytes >= worth_keeping_bytes ? std::min(narrow, wide_) : wide_;
         if (line_ <= width_) lines_ = std::max<std::int64_t>(kept_bytes / (view.members() * line_ * bytes), 1);
@@ -48,9 +49,9 @@ public:
         const Axis inner = view_.member.inner();
         const std::int64_t strips = groups() / line_ * per_line(wide_);
         const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
+        // What each range finds lies behind what the one before has found.
         const auto all = static_cast<std::size_t>(groups());
-        std::vector<double> sum(all * static_cast<std::size_t>(ranges));
-        std::vector<T> peak(all * static_cast<std::size_t>(ranges));
+        std::vector<double> more_sums(ranges > 1 ? all * static_cast<std::size_t>(ranges - 1) : 0), more_peaks(more_sums.size());
         team.run(strips * ranges, [&](std::int64_t job) {
             const Strip strip = strip_of(job % strips, wide_);
             const std::int64_t range = job / strips, first = range * inner.extent / ranges;
@@ -59,17 +60,14 @@ public:
             std::vector<double> s(static_cast<std::size_t>(strip.width + lane_limit));
             std::vector<T> p(static_cast<std::size_t>(strip.width + lane_limit));
             blocks(strip.base, [&](const T* y, std::int64_t stride, std::int64_t) {
-                kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data());
+                kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data(), near_);
             });
-            const std::size_t to = all * static_cast<std::size_t>(range) + static_cast<std::size_t>(strip.group);
-            std::copy_n(s.data(), strip.width, &sum[to]);
-            std::copy_n(p.data(), strip.width, &peak[to]);
+            const std::int64_t to = (range > 0 ? range - 1 : 0) * groups() + strip.group;
+            std::copy_n(s.data(), strip.width, (range > 0 ? more_sums.data() : sums) + to);
+            std::copy_n(p.data(), strip.width, (range > 0 ? more_peaks.data() : peaks) + to);
         });
-        for (std::size_t g = 0; g < all; ++g) {
-            sums[g] = sum[g], peaks[g] = static_cast<double>(peak[g]);
-            for (std::size_t at = g + all; at < sum.size(); at += all)
-                sums[g] += sum[at], peaks[g] = std::max(peaks[g], static_cast<double>(peak[at]));
-        }
+        for (std::size_t at = 0, g = 0; at < more_sums.size(); ++at, g = g + 1 < all ? g + 1 : 0)
+            sums[g] += more_sums[at], peaks[g] = std::max(peaks[g], more_peaks[at]);
     }
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
@@ -83,12 +81,10 @@ public:
         const Kernels<T>& kernel = kernels<T>();
         const std::int64_t lanes = kernel.lanes, most = lines_ * ((std::min(line_, width_) + lanes - 1) / lanes);
         Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
-        RegisterOf last(0, 1, 1);
-        std::int64_t first = -1;
+        Registers place(view_, lanes);
+        std::int64_t first = 0;
         for (const std::size_t i : stale) {
-            const RegisterOf place(lines.place(i), line_, lanes);
-            if (first < 0 || !(place == last)) first = batch.add_unit(view_.group.outer_at(place.line).in + place.column);
-            last = place;
+            if (place.go_to(lines.place(i))) first = batch.add_unit(place.at);
             batch.line[first + place.lane] = i;
         }
         return settle(
@@ -145,6 +141,7 @@ private:
     std::int64_t line_;
     std::int64_t wide_, width_;  // of a strip: to stream, and to stay in a cache while its caps are found, if it can
     std::int64_t lines_ = 1;     // where lines are short: so many are looked at together
+    bool near_;                  // all of it lies in a cache
 };
 
 }  // namespace normball

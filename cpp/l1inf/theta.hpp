@@ -162,8 +162,9 @@ inline Solution solve(const Groups& groups, double radius, double theta, std::ve
     solution.mu.assign(static_cast<std::size_t>(groups.count()), 0.0);
     solution.clipped.assign(static_cast<std::size_t>(groups.count()), 0);
     for (const Line& line : lines) {
-        solution.mu[static_cast<std::size_t>(line.group)] =
-            std::min((line.s - base - shift) / line.k, groups.peak(line.group));
+        const auto group = static_cast<std::size_t>(line.group);
+        solution.active.push_back(group);
+        solution.mu[group] = std::min((line.s - base - shift) / line.k, groups.peak(line.group));
     }
     return solution;
 }

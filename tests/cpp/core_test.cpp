@@ -345,17 +345,23 @@ bool clipped_right(const Problem<T>& before, const Solution& solution, const std
     return true;
 }
 
+// From the matrix, and from the copy of its groups where the method has made one.
 template <class T>
 void check_apply(Problem<T>& problem, const Solution& solution, Team& team) {
-    const View view = problem.view();
-    problem.refill();
-    apply(view, solution.mu.data(), team);
-    const auto order = Problem<T>::order(view);
-    CHECK(clipped_right(problem, solution, order, [&](std::int64_t g, std::int64_t i) { return problem.out(g, i); }));
-    CHECK(problem.gaps_untouched());
-    Problem<T> changed = problem;
-    apply(changed.in_place(), solution.mu.data(), team);
-    CHECK(clipped_right(problem, solution, order, [&](std::int64_t g, std::int64_t i) { return changed.in(g, i); }));
+    for (const bool from_copy : {false, true}) {
+        const auto write = [&](const View& view) {
+            from_copy ? apply(view, solution, team) : apply(view, solution.mu.data(), team);
+        };
+        const View view = problem.view();
+        problem.refill();
+        write(view);
+        const auto order = Problem<T>::order(view);
+        CHECK(clipped_right(problem, solution, order, [&](std::int64_t g, std::int64_t i) { return problem.out(g, i); }));
+        CHECK(problem.gaps_untouched());
+        Problem<T> changed = problem;
+        write(changed.in_place());
+        CHECK(clipped_right(problem, solution, order, [&](std::int64_t g, std::int64_t i) { return changed.in(g, i); }));
+    }
 }
 
 constexpr int newton_only = 1;
@@ -645,7 +651,7 @@ void check_huge() {
         Solution solution;
         const double radius = 0.01 * norm;
         CHECK(project(view, radius, Method::newton, nullptr, four, solution));
-        apply(view, solution.mu.data(), four);
+        apply(view, solution, four);
         double total = 0.0;
         bool optimal = true, entries = true;
         for (std::int64_t g = 0; g < m; ++g) {
