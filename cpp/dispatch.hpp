@@ -51,9 +51,9 @@ struct Kernels {
     // What rows_above and rows_gap do, for `count` registers of neighbouring groups that begin at the columns `at`: lane
     // i of register p has the entries p * lanes + i of the arrays. A strip narrower than a register has just one.
     void (*strip_above)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
-                        std::int64_t count, const T* t, double* s, T* k);
+                        std::int64_t count, const T* t, double* s, T* k, bool near);
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
-                      std::int64_t count, const T* t, double* s, T* k, T* below, T* above);
+                      std::int64_t count, const T* t, double* s, T* k, T* below, T* above, bool near);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.

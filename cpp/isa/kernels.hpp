@@ -300,9 +300,9 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
 
 // Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers. A
 // panel, whose rows follow one another, is one block.
-template <class T, class Body>
+template <class T, bool Near, class Body>
 [[gnu::always_inline]] inline void over_blocks(const T* y, Index stride, Index n, const Index* at, Index count, Body body) {
-    const Index block = stride > Lanes<T>::width ? strip_rows : n;
+    const Index block = stride <= Lanes<T>::width ? n : Near ? near_strip_rows : strip_rows;
     for (Index r = 0; r < n; r += block) {
         const Index rows = n - r < block ? n - r : block;
         const Index ahead = n - r >= 2 * block ? block * stride : 0;
@@ -310,19 +310,19 @@ template <class T, class Body>
     }
 }
 
-template <class T, bool Partial>
+template <class T, bool Partial, bool Near>
 void strip_above_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                     T* k) {
     using L = Lanes<T>;
     const auto one = L::all(1);
-    over_blocks(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+    over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
         auto number = L::load(k + lane);
         auto total = Sum<T>::load(s + lane);
         for (Index i = 0; i < rows;) {
             auto sum = L::all(0);
             for (const Index end = rows - i < strip_rows ? rows : i + strip_rows; i < end; ++i, row += stride) {
-                ask_for(row + ahead);
+                if (!Near) ask_for(row + ahead);
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 sum = L::add_where(m, sum, v);
@@ -337,26 +337,26 @@ void strip_above_of(const T* y, Index stride, Index n, Index width, const Index*
 
 template <class T>
 void strip_above(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
-                 T* k) {
+                 T* k, bool near) {
     if (width < Lanes<T>::width)
-        strip_above_of<T, true>(y, stride, n, width, at, count, t, s, k);
+        strip_above_of<T, true, false>(y, stride, n, width, at, count, t, s, k);
     else
-        strip_above_of<T, false>(y, stride, n, width, at, count, t, s, k);
+        (near ? strip_above_of<T, false, true> : strip_above_of<T, false, false>)(y, stride, n, width, at, count, t, s, k);
 }
 
-template <class T, bool Partial>
+template <class T, bool Partial, bool Near>
 void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                   T* k, T* below, T* above) {
     using L = Lanes<T>;
     const auto one = L::all(1);
-    over_blocks(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+    over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
         auto number = L::load(k + lane), greatest = L::load(below + lane), least = L::load(above + lane);
         auto total = Sum<T>::load(s + lane);
         for (Index i = 0; i < rows;) {
             auto part = L::all(0);
             for (const Index end = rows - i < 4 ? rows : i + 4; i < end; ++i, row += stride) {
-                ask_for(row + ahead);
+                if (!Near) ask_for(row + ahead);
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 part = L::add_where(m, part, v);
@@ -373,11 +373,12 @@ void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* a
 
 template <class T>
 void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s, T* k,
-               T* below, T* above) {
+               T* below, T* above, bool near) {
     if (width < Lanes<T>::width)
-        strip_gap_of<T, true>(y, stride, n, width, at, count, t, s, k, below, above);
+        strip_gap_of<T, true, false>(y, stride, n, width, at, count, t, s, k, below, above);
     else
-        strip_gap_of<T, false>(y, stride, n, width, at, count, t, s, k, below, above);
+        (near ? strip_gap_of<T, false, true> : strip_gap_of<T, false, false>)(y, stride, n, width, at, count, t, s, k, below,
+                                                                            above);
 }
 
 template <class T>

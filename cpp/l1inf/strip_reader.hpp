@@ -91,12 +91,12 @@ public:
             lines, batch, aim,
             [&](Batch<T>& b) {
                 blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_above(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k);
+                    kernel.strip_above(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, near_);
                 });
             },
             [&](Batch<T>& b) {
                 blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_gap(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, b.below, b.above);
+                    kernel.strip_gap(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, b.below, b.above, near_);
                 });
             });
     }
