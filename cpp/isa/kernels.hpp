@@ -314,10 +314,9 @@ template <class T, bool Partial, bool Near>
 void strip_above_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                     T* k) {
     using L = Lanes<T>;
-    const auto one = L::all(1);
     over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
-        auto number = L::load(k + lane);
+        auto number = L::count(k + lane);
         auto total = Sum<T>::load(s + lane);
         for (Index i = 0; i < rows;) {
             auto sum = L::all(0);
@@ -326,12 +325,12 @@ void strip_above_of(const T* y, Index stride, Index n, Index width, const Index*
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 sum = L::add_where(m, sum, v);
-                number = L::add_where(m, number, one);
+                number = L::count_where(m, number);
             }
             total.add(sum);
         }
         total.store(s + lane);
-        L::store(k + lane, number);
+        L::store_count(k + lane, number);
     });
 }
 
@@ -348,10 +347,10 @@ template <class T, bool Partial, bool Near>
 void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                   T* k, T* below, T* above) {
     using L = Lanes<T>;
-    const auto one = L::all(1);
     over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
-        auto number = L::load(k + lane), greatest = L::load(below + lane), least = L::load(above + lane);
+        auto number = L::count(k + lane);
+        auto greatest = L::load(below + lane), least = L::load(above + lane);
         auto total = Sum<T>::load(s + lane);
         for (Index i = 0; i < rows;) {
             auto part = L::all(0);
@@ -360,14 +359,14 @@ void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* a
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 part = L::add_where(m, part, v);
-                number = L::add_where(m, number, one);
+                number = L::count_where(m, number);
                 least = L::min_where(m, least, v);
                 greatest = L::max_unless(m, greatest, v);
             }
             total.add(part);
         }
         total.store(s + lane);
-        L::store(k + lane, number), L::store(below + lane, greatest), L::store(above + lane, least);
+        L::store_count(k + lane, number), L::store(below + lane, greatest), L::store(above + lane, least);
     });
 }
 

@@ -45,6 +45,11 @@ struct Lanes<double> {
     static Mask above(Reg a, Reg b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
+    // Numbers of lanes are kept as integers, whose additions do not compete with those of the values.
+    using Count = __m512i;
+    static Count count(const double* p) { return _mm512_cvtpd_epi64(load(p)); }
+    static void store_count(double* p, Count c) { store(p, _mm512_cvtepi64_pd(c)); }
+    static Count count_where(Mask m, Count c) { return _mm512_mask_sub_epi64(c, m, c, _mm512_set1_epi64(-1)); }
     // The lanes named by `bits`, side by side, and after them anything. The compressing store is microcoded on some
     // chips; compressing in a register is fast on all of them.
     static void compress(double* p, unsigned bits, Reg v) {
@@ -98,6 +103,10 @@ struct Lanes<float> {
     static Mask above(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
     static unsigned bits(Mask m) { return m; }
+    using Count = __m512i;
+    static Count count(const float* p) { return _mm512_cvtps_epi32(load(p)); }
+    static void store_count(float* p, Count c) { store(p, _mm512_cvtepi32_ps(c)); }
+    static Count count_where(Mask m, Count c) { return _mm512_mask_sub_epi32(c, m, c, _mm512_set1_epi32(-1)); }
     static void compress(float* p, unsigned bits, Reg v) {
         _mm512_storeu_ps(p, _mm512_maskz_compress_ps(static_cast<Mask>(bits), v));
     }
@@ -202,6 +211,10 @@ struct Lanes<double> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_pd(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_pd(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_pd(m)); }
+    using Count = Reg;
+    static Count count(const double* p) { return load(p); }
+    static void store_count(double* p, Count c) { store(p, c); }
+    static Count count_where(Mask m, Count c) { return add_where(m, c, all(1)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_pd(b, a, m); }
     static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_pd(m, b)); }
@@ -248,6 +261,10 @@ struct Lanes<float> {
     static Mask above(Reg a, Reg b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
     static Mask and_not(Mask a, Mask b) { return _mm256_andnot_ps(b, a); }
     static unsigned bits(Mask m) { return static_cast<unsigned>(_mm256_movemask_ps(m)); }
+    using Count = __m256i;
+    static Count count(const float* p) { return _mm256_cvtps_epi32(load(p)); }
+    static void store_count(float* p, Count c) { store(p, _mm256_cvtepi32_ps(c)); }
+    static Count count_where(Mask m, Count c) { return _mm256_sub_epi32(c, _mm256_castps_si256(m)); }
     static Reg where(Mask m, Reg a, Reg b) { return _mm256_blendv_ps(b, a, m); }
     static Reg min_where(Mask m, Reg a, Reg b) { return where(m, min(a, b), a); }
     static Reg max_unless(Mask m, Reg a, Reg b) { return max(a, _mm256_andnot_ps(m, b)); }
@@ -368,6 +385,10 @@ struct Lanes {
         for (int i = 0; i < width; ++i) out |= static_cast<unsigned>(m[i] & 1) << i;
         return out;
     }
+    using Count = Mask;
+    static Count count(const T* p) { return __builtin_convertvector(load(p), Count); }
+    static void store_count(T* p, Count c) { store(p, __builtin_convertvector(c, Reg)); }
+    static Count count_where(Mask m, Count c) { return c - m; }
     static void compress(T* p, unsigned bits, Reg v) {
         for (unsigned i = 0, to = 0; i < width; to += bits >> i & 1u, ++i) p[to] = v[i];
     }

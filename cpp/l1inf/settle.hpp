@@ -72,7 +72,7 @@ private:
 // than an estimate, exact ones would not hold either.
 template <class T, class Above>
 void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above) {
-    constexpr int turns = 6;       // before theta is looked at again
+    constexpr int turns = 3;       // before theta is looked at again
     constexpr double close = 0.2;  // a step, as a part of the cap, after which the next lands well within a hundredth
     const Kernels<T>& kernel = kernels<T>();
     for (int turn = 0; turn < turns && batch.units > 0; ++turn) {
