@@ -59,6 +59,9 @@ struct Kernels {
     // sign turned; `share` is 1 / n.
     void (*two_lines)(const double* sums, const double* peaks, std::int64_t count, double theta, double share,
                       double* value, double* slope);
+    // The same for the highest caps that groups with these sums and peaks may have at theta.
+    void (*highest_caps)(const double* sums, const double* peaks, std::int64_t count, double theta, double* value,
+                         double* slope);
     // Lists the entries above a level, and returns how many.
     std::int64_t (*list_above)(const double* x, std::int64_t count, double level, std::size_t* found);
     // Sum with the rounding errors carried along: exact to the last bit or two for terms of one sign.

@@ -391,6 +391,7 @@ Kernels<T> table() {
             .strip_above = strip_above<T>,
             .strip_gap = strip_gap<T>,
             .two_lines = two_lines,
+            .highest_caps = highest_caps,
             .list_above = list_above,
             .careful_sum = careful_sum,
             .round_down = round_down<T>,

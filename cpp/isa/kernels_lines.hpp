@@ -41,6 +41,21 @@ inline void two_lines(const double* sums, const double* peaks, Index count, doub
     *value = total(values), *slope = total(slopes);
 }
 
+// S / P members of size P, and no others, have the highest cap of all groups with sum S and peak P.
+inline void highest_caps(const double* sums, const double* peaks, Index count, double theta, double* value, double* slope) {
+    using D = Lanes<double>;
+    const auto at = D::all(theta);
+    auto values = D::all(0.0), slopes = values;
+    for (Index g = 0; g < count; g += D::width) {
+        const auto sum = load_some(sums + g, count - g), peak = load_some(peaks + g, count - g);
+        const auto m = D::above(sum, at);
+        const auto share = peak / sum;
+        values = D::add_where(m, values, peak - at * share);
+        slopes = D::add_where(m, slopes, share);
+    }
+    *value = total(values), *slope = total(slopes);
+}
+
 inline Index list_bits(unsigned bits, Index from, std::size_t* found) {
     Index number = 0;
     for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<std::size_t>(from + __builtin_ctz(bits));

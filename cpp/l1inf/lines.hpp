@@ -108,4 +108,19 @@ double two_line_bound(const std::vector<double>& sums, const std::vector<double>
     }
 }
 
+// Root of the highest caps that sums and peaks allow: theta is not above it, but for a hundredth. Newton's method from the
+// left, a few steps.
+template <class T>
+double theta_ceiling(const std::vector<double>& sums, const std::vector<double>& peaks, double radius, double floor) {
+    double theta = floor;
+    for (int steps = 0; steps < 6; ++steps) {
+        double value = 0.0, slope = 0.0;
+        kernels<T>().highest_caps(sums.data(), peaks.data(), std::ssize(sums), theta, &value, &slope);
+        const double next = slope > 0.0 ? theta + (value - radius) / slope : theta;
+        if (!(next > theta * 1.01)) break;
+        theta = next;
+    }
+    return theta;
+}
+
 }  // namespace normball

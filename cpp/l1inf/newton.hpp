@@ -203,7 +203,10 @@ public:
 
 private:
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
-
+    // Sums and peaks bound theta from both sides. Where they are so many times apart, a sample tells more, if the groups are
+    // alike: the largest of the peaks is not so many times their mean. Else it takes bounds that are far apart; between others
+    // theta is nearer to the lower one.
+    static constexpr double near_bounds = 1.1, far_bounds = 16.0, alike_peaks = 4.0;
 
     // Where to begin: at theta of the last call if it can be true; else at an estimate, where many groups are left; else
     // at the bound.
@@ -213,10 +216,17 @@ private:
         aim.share = 1.0 / static_cast<double>(reader_.members());
         aim.rough = warm_start == nullptr;
         if (warm_start != nullptr) aim.caps = warm_start->mu.data();
-        if (warm_start != nullptr && warm_start->theta > floor && std::isfinite(warm_start->theta))
+        if (warm_start != nullptr && warm_start->theta > floor && std::isfinite(warm_start->theta)) {
             aim.theta = warm_start->theta;
-        else if (may_sample && reader_.groups() >= fewest_to_sample)
-            sample(sums, peaks, aim);
+        } else if (may_sample && reader_.groups() >= fewest_to_sample) {
+            const double ceiling = theta_ceiling<T>(sums, peaks, radius_, floor);
+            const bool alike = largest_of(peaks) * static_cast<double>(peaks.size()) < alike_peaks * careful_sum(peaks);
+            if (ceiling > (alike ? near_bounds : far_bounds) * floor)
+                sample(sums, peaks, aim);
+            else if (!alike && floor > 0.0)
+                aim.theta = floor * std::pow(ceiling / floor, 0.22);
+            aim.theta = std::min(aim.theta, ceiling);
+        }
         return aim;
     }
 
