@@ -27,7 +27,7 @@ template <class T, class Term, class Fold>
         const Index end = n - i < block ? n : i + block;
         for (; i + 4 * W <= end; i += 4 * W)
             for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(y + i + u * W)), u);
-        fold();
+        if (i % block == 0) fold();
     }
     // Written out: an accumulator chosen by a variable would live in memory.
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 0), i += W;
