@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from normball.backends import cpu
 
 __all__ = ["backend_for", "is_sharded"]
+
+_TENSORS = "normball.backends.torch_op"
 
 
 def backend_for(Y: Any) -> ModuleType:
@@ -24,9 +27,8 @@ def backend_for(Y: Any) -> ModuleType:
             from normball.backends import distributed
 
             return distributed
-        from normball.backends import torch_op
-
-        return torch_op
+        # To import what is there already takes longer than to look it up.
+        return sys.modules.get(_TENSORS) or importlib.import_module(_TENSORS)
     return cpu
 
 

@@ -52,8 +52,18 @@ def project_l1inf(
     watched = traced(Y)
     alone = not watched and (out is not None or not differentiated(Y, radius))
     if alone and Y.is_cpu:
-        return _project_on_host(Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start,
-                                return_info, radius_name)  # fmt: skip
+        # What is no tensor is left to the checks of arrays: a training step has no time to spare for two sets of them.
+        if isinstance(radius, Tensor):
+            _, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
+            radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
+        if out is not None:
+            torch_checks.output(out, Y, radius)
+        X = _result_like(Y) if out is None else out
+        told = RULES["l1inf"].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, warm_start,
+                                   return_info, radius_name)  # fmt: skip
+        if out is not None:
+            torch.autograd.graph.increment_version(out)
+        return (X, told) if return_info else X
     if not isinstance(method, str) or method not in METHODS:
         _validate.unknown("method", method, tuple(METHODS))
     axes, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
@@ -82,33 +92,6 @@ def project_l1inf(
     else:
         X, mu, theta = _Differentiable.apply(Y, *arguments, *begin)  # type: ignore[no-untyped-call]
     return (X, ProjectionInfo(theta.detach(), mu.detach(), None, None, None)) if return_info else X
-
-
-def _project_on_host(
-    Y: Tensor,
-    radius: Any,
-    axis: _validate.Axis,
-    batch_axis: _validate.Axis | None,
-    method: str,
-    out: Tensor | None,
-    check_finite: bool,
-    threads: int | None,
-    warm_start: ProjectionInfo | None,
-    return_info: bool,
-    radius_name: str,
-) -> Any:
-    """Leave to the checks of arrays what is no tensor: a training step has no time to spare for two sets of them."""
-    if isinstance(radius, Tensor):
-        _, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
-        radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
-    if out is not None:
-        torch_checks.output(out, Y, radius)
-    X = _result_like(Y) if out is None else out
-    told = RULES["l1inf"].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, warm_start, return_info,
-                               radius_name)  # fmt: skip
-    if out is not None:
-        torch.autograd.graph.increment_version(out)
-    return (X, told) if return_info else X
 
 
 def norms(
