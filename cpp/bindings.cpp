@@ -46,6 +46,11 @@ public:
     T* data() const {
         return held_ ? static_cast<T*>(buffer_.buf) : nullptr;
     }
+    // Calls f with the data of an array of float32 or float64, whichever it is.
+    template <class F>
+    void with_reals(F f) const {
+        buffer_.itemsize == sizeof(float) ? f(data<float>()) : f(data<double>());
+    }
 
 private:
     Py_buffer buffer_{};
@@ -75,6 +80,7 @@ public:
 
     std::int64_t count() const { return batch_.count(); }
     std::int64_t size() const { return first_.size(); }
+    std::int64_t elements() const { return count() * size(); }
     View at(std::int64_t index) const {
         View view = first_;
         move(view, batch_.at(index));
@@ -95,27 +101,30 @@ private:
 
 constexpr std::int64_t worth_a_team = std::int64_t(1) << 20;  // below, starting threads costs more than it saves
 
+int worth_threads(std::int64_t elements, int threads) { return elements < worth_a_team ? 1 : threads; }
+
 // body(index, team) for every problem: small ones side by side, large ones one after another with the whole team.
 template <class Body>
 void each_problem(const Problems& problems, Team& team, Body body) {
-    if (problems.size() < worth_a_team && problems.size() * problems.count() >= worth_a_team) {
+    if (team.threads() > 1 && problems.size() < worth_a_team) {
         team.run(problems.count(), [&](std::int64_t i) {
             Team alone(1);
             body(i, alone);
         });
         return;
     }
-    Team alone(1);
-    for (std::int64_t i = 0; i < problems.count(); ++i) body(i, problems.size() < worth_a_team ? alone : team);
+    for (std::int64_t i = 0; i < problems.count(); ++i) body(i, team);
 }
 
-Solution gather(const View& view, double theta, const double* mu) {
-    Solution solution;
-    solution.theta = theta;
-    solution.mu.resize(static_cast<std::size_t>(view.groups()));
-    for (std::int64_t g = 0; g < view.groups(); ++g)
-        solution.mu[static_cast<std::size_t>(g)] = mu[view.info + view.group.at(g).info];
-    return solution;
+// An array in the user's order of groups, read or written in the view's own.
+template <class T>
+std::vector<double> in_view_order(const View& view, const T* values) {
+    std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
+    view.each_group([&](std::int64_t g, std::int64_t place) { ordered[static_cast<std::size_t>(g)] = values[place]; });
+    return ordered;
+}
+void in_user_order(const View& view, const std::vector<double>& ordered, double* values) {
+    view.each_group([&](std::int64_t g, std::int64_t place) { values[place] = ordered[static_cast<std::size_t>(g)]; });
 }
 
 // What ProjectionInfo tells of all the problems together.
@@ -123,15 +132,16 @@ struct Tally {
     std::int64_t clipped = 0, kept = 0, order_steps = 0;
     double reads = 0.0;
 
-    void add(const View& view, const Solution& solution, double* mu) {
+    template <class T>
+    void add(const View& view, const Solution& solution, T* mu) {
         std::int64_t nonzero = 0;
-        for (std::int64_t g = 0; g < view.groups(); ++g) {
+        view.each_group([&](std::int64_t g, std::int64_t place) {
             const double cap = solution.mu[static_cast<std::size_t>(g)];
-            mu[view.info + view.group.at(g).info] = cap;
+            mu[place] = static_cast<T>(cap);
             nonzero += cap > 0.0;
             const std::int64_t k = solution.clipped[static_cast<std::size_t>(g)];
             clipped += k, kept += cap > 0.0 || solution.interior ? view.members() - k : 0;
-        }
+        });
         // The write reads the non-zero groups once more, if they were not copied.
         reads += solution.reads;
         if (solution.copy == nullptr) reads += static_cast<double>(nonzero) / static_cast<double>(view.groups());
@@ -139,8 +149,9 @@ struct Tally {
     }
 };
 
-// Projects y into x, or only solves where x is None. Returns None where y is not finite and check_finite is on, and x is untouched then; otherwise
-// (clipped, kept, reads, order_steps), all zero when `mu` is None. The arrays theta, mu, radii and warm_* are float64.
+// Projects y into x, or only solves where x is None. Returns None where y is not finite and check_finite is on, and x is
+// untouched then; otherwise (clipped, kept, reads, order_steps), all zero when `mu` is None. The arrays theta, radii and
+// warm_theta are float64, mu and warm_mu float32 or float64.
 nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, std::uint64_t batch,
                          double radius, nb::handle radii_or_none, int method, bool check_finite, int threads, nb::handle theta,
                          nb::handle mu, nb::handle warm_theta, nb::handle warm_mu) {
@@ -152,18 +163,20 @@ nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t ax
     Tally tally;
     {
         nb::gil_scoped_release unlocked;
-        Team team(threads);
+        Team team(worth_threads(problems.elements(), threads));
         each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
             const View view = problems.at(i);
             Solution warm_start;
-            if (old_caps) warm_start = gather(view, old_thetas.data<double>()[i], old_caps.data<double>());
+            if (old_caps) {
+                warm_start.theta = old_thetas.data<double>()[i];
+                old_caps.with_reals([&](const auto* old) { warm_start.mu = in_view_order(view, old); });
+            }
             if (!project(view, radii ? radii.data<double>()[i] : radius, static_cast<Method>(method), old_caps ? &warm_start : nullptr,
                          helpers, solutions[static_cast<std::size_t>(i)]))
                 finite = false;
             if (problems.count() > 1) solutions[static_cast<std::size_t>(i)].copy.reset();  // all of them are too many
         });
         if (finite || !check_finite) {
-            const std::vector<double> no_caps(solutions[0].mu.size(), std::numeric_limits<double>::infinity());
             each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
                 const View view = problems.at(i);
                 const Solution& solution = solutions[static_cast<std::size_t>(i)];
@@ -171,11 +184,12 @@ nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t ax
                 if (!solution.interior)
                     apply(view, solution, helpers);
                 else if (view.in != view.out)
-                    apply(view, no_caps.data(), helpers);
+                    apply(view, std::vector<double>(solution.mu.size(), std::numeric_limits<double>::infinity()).data(), helpers);
             });
             for (std::int64_t i = 0; caps && i < problems.count(); ++i) {
-                thetas.data<double>()[i] = solutions[static_cast<std::size_t>(i)].theta;
-                tally.add(problems.at(i), solutions[static_cast<std::size_t>(i)], caps.data<double>());
+                const Solution& solution = solutions[static_cast<std::size_t>(i)];
+                thetas.data<double>()[i] = solution.theta;
+                caps.with_reals([&](auto* found) { tally.add(problems.at(i), solution, found); });
             }
         }
     }
@@ -190,7 +204,7 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
     const Buffer in(y, false), none(nb::none(), false), sum_of_peaks(l1inf, true), top_sum(linf1, true);
     const Problems problems(in, none, dtype, axes, batch);
     nb::gil_scoped_release unlocked;
-    Team team(threads);
+    Team team(worth_threads(problems.elements(), threads));
     each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
         std::vector<double> sums, peaks;
         read_stats(problems.at(i), 1.0, helpers, sums, peaks);
@@ -209,26 +223,12 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
 
 // ---- the family of operators: three steps that Python puts together ------------------------------------------------
 
-// An array in the user's order of groups, read or written in the view's own.
-std::vector<double> in_view_order(const View& view, const double* values) {
-    std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
-    for (std::int64_t g = 0; g < view.groups(); ++g)
-        ordered[static_cast<std::size_t>(g)] = values[view.info + view.group.at(g).info];
-    return ordered;
-}
-void in_user_order(const View& view, const std::vector<double>& ordered, double* values) {
-    for (std::int64_t g = 0; g < view.groups(); ++g)
-        values[view.info + view.group.at(g).info] = ordered[static_cast<std::size_t>(g)];
-}
-
-int worth_threads(const View& view, int threads) { return view.size() < worth_a_team ? 1 : threads; }
-
 // One number for each group: see family/aggregate.hpp. `values` is float64, of the shape of the groups, in C order.
 void aggregate_groups(nb::handle y, int dtype, std::uint64_t axes, int kind, int threads, nb::handle values) {
     const Buffer in(y, false), none(nb::none(), false), found(values, true);
     const View view = Problems(in, none, dtype, axes, 0).at(0);
     nb::gil_scoped_release unlocked;
-    Team team(worth_threads(view, threads));
+    Team team(worth_threads(view.size(), threads));
     std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
     aggregate(view, static_cast<Aggregate>(kind), team, ordered.data());
     in_user_order(view, ordered, found.data<double>());
@@ -244,7 +244,7 @@ nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t 
     ThresholdResult result;
     {
         nb::gil_scoped_release unlocked;
-        Team team(worth_threads(view, threads));
+        Team team(worth_threads(view.size(), threads));
         const std::vector<double> ordered = in_view_order(view, each_radius.data<double>());
         const std::vector<double> totals = known ? in_view_order(view, known.data<double>()) : std::vector<double>();
         std::vector<double> solved(ordered.size());
@@ -263,7 +263,7 @@ void write_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int
     const Buffer in(y, false), out(x, true), given(parameters, false);
     const View view = Problems(in, out, dtype, axes, 0).at(0);
     nb::gil_scoped_release unlocked;
-    Team team(worth_threads(view, threads));
+    Team team(worth_threads(view.size(), threads));
     write(view, static_cast<Write>(kind), in_view_order(view, given.data<double>()).data(), tiny, team);
 }
 
@@ -297,7 +297,7 @@ bool tangent_l1inf(nb::handle y, nb::handle v, nb::handle x, int dtype, std::uin
     return with_type(static_cast<Dtype>(dtype), [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {
             if (!Tangent<T>::handles(problems.at(0))) return false;
-            Team team(threads);
+            Team team(worth_threads(problems.elements(), threads));
             each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
                 const View view = problems.at(i);
                 std::vector<double> ordered = in_view_order(view, caps.data<double>());

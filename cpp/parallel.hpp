@@ -1,8 +1,10 @@
 // The only file with threads: a team that lives as long as one call.
 //
-// Nothing outlives the call, so forks, concurrent callers and interpreter shutdown need no care. Work is cut into
-// chunks by the shape of the problem alone and each chunk writes only what is its own, so results do not depend on the
-// size of the team.
+// Nobody waits for a worker that has not come, because all the CPUs are taken: by another program, or by the threads of
+// another library, which go on spinning for a while after their work. Such a worker finds the doors closed when it gets
+// a CPU, and goes. Nothing else outlives the call, so forks, concurrent callers and interpreter shutdown need no care.
+// Work is cut into chunks by the shape of the problem alone and each chunk writes only what is its own, so results do not
+// depend on the size of the team.
 #pragma once
 
 #include <atomic>
@@ -10,9 +12,10 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
-#include <vector>
 
 namespace normball {
 
@@ -26,12 +29,12 @@ public:
     Team& operator=(const Team&) = delete;
 
     ~Team() {
+        if (!room_) return;
         {
-            std::lock_guard lock(mutex_);
-            ending_ = true;
+            std::lock_guard lock(room_->mutex);
+            room_->closed = true;
         }
-        wake_.notify_all();
-        for (std::thread& worker : workers_) worker.join();
+        room_->wake.notify_all();
     }
 
     int threads() const { return threads_; }
@@ -44,69 +47,78 @@ public:
             return;
         }
         hire();
+        Room& room = *room_;
         {
-            std::lock_guard lock(mutex_);
-            count_ = count;
-            next_.store(0);
-            body_ = std::ref(body);
-            failure_ = nullptr;
-            busy_ = static_cast<int>(workers_.size());
-            ++round_;
+            std::lock_guard lock(room.mutex);
+            room.count = count;
+            room.next.store(0);
+            room.body = std::ref(body);
+            room.failure = nullptr;
+            room.open = true;
+            ++room.round;
         }
-        wake_.notify_all();
-        work();
-        std::unique_lock lock(mutex_);
-        done_.wait(lock, [this] { return busy_ == 0; });
-        if (failure_) std::rethrow_exception(failure_);
+        room.wake.notify_all();
+        room.work();
+        std::unique_lock lock(room.mutex);
+        room.open = false;
+        room.done.wait(lock, [&] { return room.working == 0; });
+        if (room.failure) std::rethrow_exception(room.failure);
     }
 
 private:
+    // What the workers share; the last to leave switches off the light.
+    struct Room {
+        std::mutex mutex;
+        std::condition_variable wake, done;
+        std::function<void(std::int64_t)> body;
+        std::atomic<std::int64_t> next{0};
+        std::int64_t count = 0;
+        std::exception_ptr failure;
+        int working = 0;
+        std::uint64_t round = 0;
+        bool open = false, closed = false;
+
+        void serve() {
+            for (std::uint64_t seen = 0;;) {
+                {
+                    std::unique_lock lock(mutex);
+                    wake.wait(lock, [&] { return closed || (open && round != seen); });
+                    if (closed) return;
+                    seen = round;
+                    ++working;
+                }
+                work();
+                std::lock_guard lock(mutex);
+                if (--working == 0) done.notify_one();
+            }
+        }
+
+        void work() {
+            try {
+                for (std::int64_t i; (i = next.fetch_add(1)) < count;) body(i);
+            } catch (...) {
+                next.store(count);
+                std::lock_guard lock(mutex);
+                if (!failure) failure = std::current_exception();
+            }
+        }
+    };
+
     // Workers are hired at the first parallel loop; where the system gives fewer, those do.
     void hire() {
-        while (static_cast<int>(workers_.size()) < threads_ - 1) {
+        if (room_) return;
+        room_ = std::make_shared<Room>();
+        for (int worker = 1; worker < threads_; ++worker) {
             try {
-                workers_.emplace_back([this] { serve(); });
+                std::thread([room = room_] { room->serve(); }).detach();
             } catch (const std::system_error&) {
-                threads_ = static_cast<int>(workers_.size()) + 1;
+                threads_ = worker;
             }
-        }
-    }
-
-    void serve() {
-        for (std::uint64_t seen = 0;;) {
-            {
-                std::unique_lock lock(mutex_);
-                wake_.wait(lock, [&] { return ending_ || round_ != seen; });
-                if (ending_) return;
-                seen = round_;
-            }
-            work();
-            std::lock_guard lock(mutex_);
-            if (--busy_ == 0) done_.notify_one();
-        }
-    }
-
-    void work() {
-        try {
-            for (std::int64_t i; (i = next_.fetch_add(1)) < count_;) body_(i);
-        } catch (...) {
-            next_.store(count_);
-            std::lock_guard lock(mutex_);
-            if (!failure_) failure_ = std::current_exception();
         }
     }
 
     int threads_;
-    std::vector<std::thread> workers_;
-    std::mutex mutex_;
-    std::condition_variable wake_, done_;
-    std::function<void(std::int64_t)> body_;
-    std::atomic<std::int64_t> next_{0};
-    std::int64_t count_ = 0;
-    std::exception_ptr failure_;
-    int busy_ = 0;
-    std::uint64_t round_ = 0;
-    bool ending_ = false;
+    std::shared_ptr<Room> room_;
 };
 
 }  // namespace normball

@@ -17,8 +17,9 @@ namespace normball {
 
 enum class Dtype { f16, f32, f64, c64, c128 };
 
+// Neither of the two sets its own numbers: a view has room for many axes and uses few, in every call.
 struct Offset {
-    std::int64_t in = 0, out = 0, info = 0;
+    std::int64_t in, out, info;
     Offset& operator+=(const Offset& o) { return in += o.in, out += o.out, info += o.info, *this; }
     friend Offset operator+(Offset a, const Offset& b) { return a += b; }
     friend Offset operator*(std::int64_t i, const Offset& o) { return {i * o.in, i * o.out, i * o.info}; }
@@ -26,13 +27,21 @@ struct Offset {
 };
 
 struct Axis {
-    std::int64_t extent = 1;
+    std::int64_t extent;
     Offset stride;
 };
 
 class Axes {
 public:
     static constexpr int limit = 64;  // as many as a NumPy array can have
+
+    Axes() = default;
+    Axes(const Axes& other) { *this = other; }
+    Axes& operator=(const Axes& other) {
+        std::copy_n(other.axes_.begin(), other.size_, axes_.begin());
+        size_ = other.size_, count_ = other.count_;
+        return *this;
+    }
 
     void push(const Axis& axis) {
         axes_[static_cast<std::size_t>(size_++)] = axis;
@@ -42,7 +51,7 @@ public:
     // Drops the axes of one element, turns round those that run backwards in the input, sorts and fuses. Returns where
     // the turned axes now begin.
     Offset fuse() {
-        Offset origin;
+        Offset origin{};
         const auto end = std::remove_if(axes_.begin(), axes_.begin() + size_, [](const Axis& a) { return a.extent == 1; });
         size_ = static_cast<int>(end - axes_.begin());
         for (int i = 0; i < size_; ++i) {
@@ -69,7 +78,7 @@ public:
     std::int64_t count() const { return count_; }
     bool empty() const { return size_ == 0; }
     // The axis of neighbours; a single element where there is none.
-    Axis inner() const { return size_ == 0 ? Axis{} : axes_[static_cast<std::size_t>(size_ - 1)]; }
+    Axis inner() const { return size_ == 0 ? Axis{1, {}} : axes_[static_cast<std::size_t>(size_ - 1)]; }
     std::int64_t outer_count() const { return count_ / inner().extent; }
 
     Offset at(std::int64_t index) const { return decode(index, size_); }
@@ -78,7 +87,7 @@ public:
 
 private:
     Offset decode(std::int64_t index, int axes) const {
-        Offset offset;
+        Offset offset{};
         for (int i = axes - 1; i > 0; --i) {
             const Axis& axis = axes_[static_cast<std::size_t>(i)];
             offset += (index % axis.extent) * axis.stride;
@@ -102,6 +111,17 @@ struct View {
     std::int64_t groups() const { return group.count(); }
     std::int64_t members() const { return member.count(); }
     std::int64_t size() const { return groups() * members(); }
+
+    // f(g, place) for every group, with its place in the user's order.
+    template <class F>
+    void each_group(F f) const {
+        const Axis inner = group.inner();
+        std::int64_t g = 0;
+        for (std::int64_t run = 0; run < group.outer_count(); ++run) {
+            std::int64_t place = info + group.outer_at(run).info;
+            for (std::int64_t i = 0; i < inner.extent; ++i, place += inner.stride.info) f(g++, place);
+        }
+    }
 };
 
 // Half precision as its bits: sign, then a magnitude that is ordered as an integer.

@@ -30,16 +30,23 @@ template <class T, bool Signed, class Term, class Fold>
 
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
-template <class T, bool Square>
-double row_total(const T* y, Index n) {
+template <class T>
+double row_sum(const T* y, Index n) {
     Exact<T> sum;
+    over_all<T, false>(
+        y, n, T(0), [&](typename Lanes<T>::Reg v, int u) __attribute__((always_inline)) { sum.add(u, v); },
+        [&]() __attribute__((always_inline)) { sum.fold(); });
+    return sum.total();
+}
+
+// The squares of floats fill a double, so their sum would drift as that of doubles does.
+template <class T>
+double row_sum_of_squares(const T* y, Index n) {
+    Exact<double> sum;
     over_all<T, false>(
         y, n, T(0),
         [&](typename Lanes<T>::Reg v, int u) __attribute__((always_inline)) {
-            if constexpr (Square)
-                sum.add_square(u, v);
-            else
-                sum.add(u, v);
+            in_double(v, [&](Double x, int p) __attribute__((always_inline)) { sum.add((u + 2 * p) % 4, times(x, x)); });
         },
         [&]() __attribute__((always_inline)) { sum.fold(); });
     return sum.total();
@@ -317,7 +324,7 @@ void strip_keep(const T* y, Index stride, Index n, Index width, const Index* at,
 
 template <class T>
 FamilyKernels<T> family_table() {
-    return {{row_total<T, false>, row_total<T, true>},
+    return {{row_sum<T>, row_sum_of_squares<T>},
             {strip_total<T, false>, strip_total<T, true>},
             {row_keep<T, false>, row_keep<T, true>},
             {row_filter<T, false>, row_filter<T, true>},

@@ -98,7 +98,6 @@ struct Exact<double> {
     [[gnu::always_inline]] void add_excess(int u, Double v, Double t) {
         part[u] = L::add(part[u], L::max(less(v, t), L::all(0)));
     }
-    [[gnu::always_inline]] void add_square(int u, Double v) { add(u, times(v, v)); }
     void fold() {
         const Double term = L::add(L::add(part[0], part[1]), L::add(part[2], part[3]));
         const Double total = L::add(sum, term), back = less(total, sum);
@@ -119,12 +118,6 @@ struct Exact<float> {
         using D = Lanes<double>;
         part[u & 1].a = D::add(part[u & 1].a, D::max(less(low_half(v), t), D::all(0)));
         part[u & 1].b = D::add(part[u & 1].b, D::max(less(high_half(v), t), D::all(0)));
-    }
-    [[gnu::always_inline]] void add_square(int u, L::Reg v) {
-        using D = Lanes<double>;
-        const Double low = low_half(v), high = high_half(v);
-        part[u & 1].a = D::add(part[u & 1].a, times(low, low));
-        part[u & 1].b = D::add(part[u & 1].b, times(high, high));
     }
     void fold() {}
     double total() const {

@@ -146,10 +146,11 @@ def output(out: Any, Y: npt.NDArray[Any]) -> None:
     """Raise unless the projection of `Y` can be written to `out`."""
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out: expected an ndarray, got {type(out).__name__}")
-    if out.shape != Y.shape:
-        raise ValueError(f"out: expected shape {Y.shape}, got {out.shape}")
-    if out.dtype != Y.dtype:
-        raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
+    if out is not Y:
+        if out.shape != Y.shape:
+            raise ValueError(f"out: expected shape {Y.shape}, got {out.shape}")
+        if out.dtype != Y.dtype:
+            raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
     if not out.flags.writeable:
         raise ValueError("out: expected a writable array, got a read-only one")
 
@@ -163,13 +164,14 @@ def not_finite(Y: npt.NDArray[Any]) -> NoReturn:
 
 
 def warm_start(info: Any, shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Return theta and caps of an earlier projection, as contiguous float64 arrays."""
+    """Return theta and caps of an earlier projection, as contiguous arrays: float64, or the caps in float32."""
     if not isinstance(info, ProjectionInfo):
         raise TypeError(f"warm_start: expected the ProjectionInfo of an earlier call, got {type(info).__name__}")
     theta = np.ascontiguousarray(info.theta, dtype=np.float64)
     if info.mu.shape != shape or theta.size != math.prod(batch_shape):
         raise ValueError(f"warm_start: expected an info of groups of shape {shape}, got {info.mu.shape}")
-    return theta, np.ascontiguousarray(info.mu, dtype=np.float64)
+    mu = np.ascontiguousarray(info.mu)
+    return theta, mu if mu.dtype.char == "f" and mu.dtype.isnative else mu.astype(np.float64, copy=False)
 
 
 def thread_count(threads: Any) -> int:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <complex>
 #include <csignal>
@@ -16,6 +17,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -700,6 +702,31 @@ void check_hard() {
             }
 }
 
+// Teams so short and so large that many workers come late, or when their team is gone.
+void check_team() {
+    for (int round = 0; round < 300; ++round) {
+        context = "team " + std::to_string(round);
+        Team team(1 + round % 17);
+        for (const std::int64_t count : {std::int64_t(0), std::int64_t(1), std::int64_t(2), std::int64_t(100)}) {
+            std::vector<int> done(at(count));
+            team.run(count, [&](std::int64_t i) { ++done[at(i)]; });
+            CHECK(std::count(done.begin(), done.end(), 1) == count);
+        }
+        bool thrown = false;
+        try {
+            team.run(50, [](std::int64_t i) {
+                if (i == 7) throw std::runtime_error("seven");
+            });
+        } catch (const std::runtime_error&) {
+            thrown = true;
+        }
+        CHECK(thrown);
+        std::atomic<int> after = 0;
+        team.run(3, [&](std::int64_t) { ++after; });
+        CHECK(after == 3);
+    }
+}
+
 }  // namespace
 
 int main(int arguments, char** argument) {
@@ -715,6 +742,7 @@ int main(int arguments, char** argument) {
         check_not_finite();
         check_hard();
     }
+    check_team();
     check_warm_starts();
     check_large();
     check_huge();

@@ -92,7 +92,7 @@ void check_aggregates(Problem<T>& problem, Team& team) {
                 sum += size, peak = std::max(peak, size), square += size * size;
             }
             const long double expected = kind == Aggregate::sum ? sum : kind == Aggregate::peak ? peak : std::sqrt(square);
-            CHECK(std::fabs(found[at(g)] - expected) <= (problem.view.dtype == Dtype::f64 ? 4e-16L : 4e-15L) * expected);
+            CHECK(std::fabs(found[at(g)] - expected) <= 4e-16L * expected);
         }
     }
 }

@@ -214,3 +214,26 @@ def test_every_ball_of_the_family(name):
     constraint.load_state_dict(state)
     train(model, steps, 1)
     assert constraint.steps == 5
+
+
+@pytest.mark.parametrize("kind", [normball.L1InfBall, normball.L2Ball])
+def test_a_radius_that_requires_a_gradient_gets_none(kind):
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    radius = torch.tensor(0.3, requires_grad=True)
+    constrain(model, steps, {"0.weight": kind(radius)})
+    train(model, steps, 2)
+    assert kind(0.3).contains(model[0].weight.detach())
+    assert radius.grad is None
+    assert model[0].weight.requires_grad
+
+
+@pytest.mark.parametrize("kind", [normball.L1InfBall, normball.L2Ball])
+def test_autograd_notices_a_projection_between_forward_and_backward(kind):
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    constraint = constrain(model, steps, {"2.weight": kind(0.1)})
+    loss = model(torch.ones(4, 12)).sum()
+    constraint.project()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()

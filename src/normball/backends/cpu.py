@@ -31,6 +31,9 @@ METHODS = {
     for code, name in enumerate(("newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"))
 }
 
+# The core writes the caps in the real dtype of the result; those of half precision in double.
+_CAPS = {"e": "d", "f": "f", "d": "d", "F": "f", "D": "d"}
+
 
 def project_l1inf(
     Y: Any,
@@ -55,22 +58,25 @@ def project_l1inf(
     count = _validate.thread_count(threads)
     if out is not None:
         _validate.output(out, Y)
+    dtype = Y.dtype.char
     theta: npt.NDArray[np.float64] | None = None
-    mu: npt.NDArray[np.float64] | None = None
+    mu: npt.NDArray[Any] | None = None
     old_theta = old_mu = None
-    if warm_start is not None:
-        old_theta, old_mu = _validate.warm_start(warm_start, group_shape(Y, axes), batch_shape)
-    if return_info:
-        theta, mu = np.zeros(batch_shape), np.zeros(group_shape(Y, axes))
+    if return_info or warm_start is not None:
+        groups = group_shape(Y, axes)
+        if warm_start is not None:
+            old_theta, old_mu = _validate.warm_start(warm_start, groups, batch_shape)
+        if return_info:
+            theta, mu = np.zeros(batch_shape), np.zeros(groups, _CAPS[dtype])
 
-    X = np.empty_like(Y, subok=False) if out is None else out
+    X = np.empty_like(Y) if out is None else out
     tally = (0, 0, 0.0, 0)
     if Y.size:
         source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
         fits = source is Y if out is None else can_write(X, source)
         target = X if fits else np.empty_like(source)
         result = _core.project_l1inf(
-            source, target, DTYPES[Y.dtype.char], axes, batch, value, values, METHODS[method], check_finite, count,
+            source, target, DTYPES[dtype], axes, batch, value, values, METHODS[method], check_finite, count,
             theta, mu, old_theta, old_mu,
         )  # fmt: skip
         if result is None:
@@ -82,7 +88,7 @@ def project_l1inf(
         return X
     info = ProjectionInfo(
         theta=theta if batch else float(theta),
-        mu=mu.astype(X.real.dtype.newbyteorder("=")),
+        mu=mu if dtype != "e" else mu.astype(np.float16),
         clipped=tally[0],
         kept=tally[1],
         reads=tally[2],

@@ -136,7 +136,7 @@ def _plain(values: Reals) -> Reals:
 
 def group_shape(Y: Array, dropped: int) -> tuple[int, ...]:
     """Return the shape without the axes of a bit mask."""
-    return tuple(n for axis, n in enumerate(Y.shape) if not dropped >> axis & 1)
+    return tuple([n for axis, n in enumerate(Y.shape) if not dropped >> axis & 1])
 
 
 def is_plain(Y: Array) -> bool:
@@ -144,13 +144,15 @@ def is_plain(Y: Array) -> bool:
     flags = Y.flags
     if not (Y.dtype.isnative and flags.aligned):
         return False
-    return flags.c_contiguous or not any(stride % Y.itemsize for stride in Y.strides)
+    return flags.forc or not any(stride % Y.itemsize for stride in Y.strides)
 
 
 def can_write(X: Array, source: Array) -> bool:
-    """Whether the core can write `X` while it reads `source`: apart from it, or in the very same place."""
+    """Whether the core can write `X` while it reads a plain `source`: apart from it, or in the very same place."""
+    if X is source:
+        return True
     if not is_plain(X):
         return False
-    if X is source or (X.base is None and source.base is None) or not np.may_share_memory(X, source):
+    if (X.base is None and source.base is None) or not np.may_share_memory(X, source):
         return True  # two arrays that own their memory have none in common; to ask that first is quicker
     return X.ctypes.data == source.ctypes.data and X.strides == source.strides

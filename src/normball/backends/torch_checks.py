@@ -67,15 +67,16 @@ def output(out: Any, Y: Tensor, radius: Any) -> None:
     """Raise unless the projection of `Y` can be written to `out`."""
     if not isinstance(out, Tensor):
         raise TypeError(f"out: expected a tensor, got {type(out).__name__}")
-    if out.shape != Y.shape:
-        raise ValueError(f"out: expected shape {tuple(Y.shape)}, got {tuple(out.shape)}")
-    if out.dtype != Y.dtype:
-        raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
-    if out.device != Y.device:
-        raise ValueError(f"out: expected a tensor on {Y.device}, as Y, got one on {out.device}")
-    if out.layout != torch.strided:
-        raise TypeError(f"out: expected a dense tensor, got layout {out.layout}")
-    if torch.is_grad_enabled() and any(getattr(T, "requires_grad", False) for T in (Y, out, radius)):
+    if out is not Y:
+        if out.shape != Y.shape:
+            raise ValueError(f"out: expected shape {tuple(Y.shape)}, got {tuple(out.shape)}")
+        if out.dtype != Y.dtype:
+            raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
+        if out.device != Y.device:
+            raise ValueError(f"out: expected a tensor on {Y.device}, as Y, got one on {out.device}")
+        if out.layout != torch.strided:
+            raise TypeError(f"out: expected a dense tensor, got layout {out.layout}")
+    if torch.is_grad_enabled() and (Y.requires_grad or out.requires_grad or getattr(radius, "requires_grad", False)):
         name = "Y" if Y.requires_grad else "out" if out.requires_grad else "radius"
         raise ValueError(
             f"{name}: expected a tensor without gradient where the result is written in place, got one that requires "
@@ -95,3 +96,16 @@ def warm_start(info: Any, Y: Tensor, axis: list[int], batch_axis: list[int]) -> 
     if mu.device != Y.device:
         raise ValueError(f"warm_start: expected an info on {Y.device}, as Y, got one on {mu.device}")
     return mu, theta
+
+
+def host_start(info: Any) -> Any:
+    """Return the info of an earlier projection with arrays for tensors; the rest is for the checks of arrays."""
+    mu = getattr(info, "mu", None)
+    if not isinstance(mu, Tensor):
+        return info
+    if not mu.is_cpu:
+        raise ValueError(f"warm_start: expected an info on cpu, as Y, got one on {mu.device}")
+    if mu.dtype is torch.bfloat16:  # which NumPy does not know
+        mu = mu.float()
+    theta = info.theta.numpy() if isinstance(info.theta, Tensor) else info.theta
+    return ProjectionInfo(theta, mu.numpy(), None, None, None)

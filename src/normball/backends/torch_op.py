@@ -18,7 +18,7 @@ from normball._info import ProjectionInfo
 from normball.backends import torch_checks
 from normball.backends.cpu import METHODS
 from normball.backends.torch_family import aggregate, caps, magnitudes, norm, operate, path, project_box
-from normball.backends.torch_rules import RULES, Start, others
+from normball.backends.torch_rules import RULES, others
 
 __all__ = [
     "aggregate",
@@ -48,52 +48,40 @@ def project_l1inf(
     radius_name: str = "radius",
 ) -> Any:
     """See `normball.project_l1inf`."""
-    if not isinstance(method, str) or method not in METHODS:
-        _validate.unknown("method", method, tuple(METHODS))
-    return _project("l1inf", Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start, return_info,
-                    radius_name)  # fmt: skip
-
-
-def _project(
-    ball: str,
-    Y: Tensor,
-    radius: Any,
-    axis: _validate.Axis,
-    batch_axis: _validate.Axis | None,
-    method: str,
-    out: Tensor | None,
-    check_finite: bool,
-    threads: int | None,
-    warm_start: ProjectionInfo | None,
-    return_info: bool,
-    radius_name: str,
-) -> Any:
     torch_checks.tensor(Y)
-    axes, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
     watched = traced(Y)
     alone = not watched and (out is not None or not differentiated(Y, radius))
-    if not alone or isinstance(radius, Tensor) or Y.device.type != "cpu":  # else an array's checks are to come
-        known = torch_checks.number if alone else torch_checks.radius
-        radius = known(radius, Y, [Y.shape[a] for a in batch], radius_name)
-    if threads is not None:
-        threads = _validate.thread_count(threads)
-    start: Start = None
-    if warm_start is not None:
-        start = torch_checks.warm_start(warm_start, Y, axes, batch)
-    if out is not None:
-        torch_checks.output(out, Y, radius)
-    arguments = (radius, ball, axes, batch, method, check_finite, threads)
-    if alone:
+    if alone and Y.is_cpu:
+        # What is no tensor is left to the checks of arrays: a training step has no time to spare for two sets of them.
+        if isinstance(radius, Tensor):
+            _, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
+            radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
+        if out is not None:
+            torch_checks.output(out, Y, radius)
         X = _result_like(Y) if out is None else out
-        mu, theta, told = _write(Y, X, *arguments, start, return_info, radius_name)
+        told = RULES["l1inf"].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, warm_start,
+                                   return_info, radius_name)  # fmt: skip
         if out is not None:
             torch.autograd.graph.increment_version(out)
-        if not return_info:
-            return X
-        counts = (told.clipped, told.kept, told.reads, told.order_steps) if told else (None, None, None, None)
-        return X, ProjectionInfo(theta, mu, *counts)
+        return (X, told) if return_info else X
+    if not isinstance(method, str) or method not in METHODS:
+        _validate.unknown("method", method, tuple(METHODS))
+    axes, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
+    known = torch_checks.number if alone else torch_checks.radius
+    radius = known(radius, Y, [Y.shape[a] for a in batch], radius_name)
+    if threads is not None:
+        threads = _validate.thread_count(threads)
+    start = None if warm_start is None else torch_checks.warm_start(warm_start, Y, axes, batch)
+    if out is not None:
+        torch_checks.output(out, Y, radius)
+    arguments = (radius, "l1inf", axes, batch, method, check_finite, threads)
     begin = start or (None, None)
-    if out is Y:
+    if alone:
+        X = _result_like(Y) if out is None else out
+        mu, theta = _write(Y, X, *arguments, *begin)
+        if out is not None:
+            torch.autograd.graph.increment_version(out)
+    elif out is Y:
         X = out
         mu, theta = torch.ops.normball.project_in_place(Y, *arguments, *begin)
     elif out is not None:
@@ -159,15 +147,16 @@ def _write(
     method: str,
     check_finite: bool,
     threads: int | None,
-    start: Start,
-    explains: bool = True,
-    radius_name: str = "radius",
-) -> tuple[Tensor, Tensor, Any]:
-    """Project `Y` into `X`; return the caps, theta, and what else the core tells, if it shall explain itself."""
-    if Y.device.type == "cpu":
-        arguments = (radius, axis, batch_axis, method, check_finite, threads, start, explains, radius_name)
-        return RULES[ball].host(Y, X, *arguments)
-    return *RULES[ball].device(Y, X, radius, axis, batch_axis, start), None
+    warm_mu: Tensor | None,
+    warm_theta: Tensor | None,
+) -> tuple[Tensor, Tensor]:
+    """Project `Y` into `X`; return the caps and theta."""
+    if Y.is_cpu:
+        info = None if warm_mu is None else ProjectionInfo(warm_theta, warm_mu, None, None, None)
+        told = RULES[ball].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, info, True, "radius")
+        return told.mu, told.theta
+    start = None if warm_mu is None or warm_theta is None else (warm_mu, warm_theta)
+    return RULES[ball].device(Y, X, radius, axis, batch_axis, start)
 
 
 def _empty_info(Y: Tensor, axis: Sequence[int], batch_axis: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -189,9 +178,7 @@ def _op(
     warm_theta: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     X = _result_like(Y)
-    start = None if warm_mu is None or warm_theta is None else (warm_mu, warm_theta)
-    mu, theta, _ = _write(Y, X, radius, ball, axis, batch_axis, method, check_finite, threads, start)
-    return X, mu, theta
+    return X, *_write(Y, X, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta)
 
 
 @_op.register_fake
@@ -213,8 +200,7 @@ def _into(
     warm_mu: Tensor | None,
     warm_theta: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    start = None if warm_mu is None or warm_theta is None else (warm_mu, warm_theta)
-    return _write(Y, out, radius, ball, axis, batch_axis, method, check_finite, threads, start)[:2]
+    return _write(Y, out, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta)
 
 
 @_into.register_fake
@@ -235,8 +221,7 @@ def _in_place(
     warm_mu: Tensor | None,
     warm_theta: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    start = None if warm_mu is None or warm_theta is None else (warm_mu, warm_theta)
-    return _write(Y, Y, radius, ball, axis, batch_axis, method, check_finite, threads, start)[:2]
+    return _write(Y, Y, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta)
 
 
 @_in_place.register_fake

@@ -6,7 +6,6 @@ set is symmetric, so the same product serves reverse mode.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from torch import Tensor
 
 from normball import _core, _validate
 from normball._info import ProjectionInfo
-from normball.backends import cpu, cuda
+from normball.backends import cpu, cuda, torch_checks
 from normball.backends.cuda.plain import rounded_down
 from normball.backends.steps import DTYPES
 
@@ -30,12 +29,12 @@ Start = tuple[Tensor, Tensor] | None  # caps and theta of an earlier projection
 class Rule:
     """One ball.
 
-    `host` and `device` project `Y` into `X` and return the caps, in the dtype of `Y`, theta in double precision, and,
-    on the host, the counts of the core. `tangent` returns the product of the Jacobian with `V`, and the product of
-    the derivative by the radius with `V`; `push_radius` the derivative by the radius times a number.
+    `host` and `device` project `Y` into `X`. The one returns an info, if it shall explain itself; the other the caps,
+    in the dtype of `Y`, and theta in double precision. `tangent` returns the product of the Jacobian with `V`, and the
+    product of the derivative by the radius with `V`; `push_radius` the derivative by the radius times a number.
     """
 
-    host: Callable[..., tuple[Tensor, Tensor, Any]]
+    host: Callable[..., Any]
     device: Callable[..., tuple[Tensor, Tensor]]
     tangent: Callable[..., tuple[Tensor, Tensor]]
     push_radius: Callable[..., Tensor]
@@ -58,39 +57,34 @@ def _l1inf_host(
     Y: Tensor,
     X: Tensor,
     radius: Any,
-    axis: Sequence[int],
-    batch_axis: Sequence[int],
+    axis: _validate.Axis,
+    batch_axis: _validate.Axis | None,
     method: str,
     check_finite: bool,
     threads: int | None,
-    start: Start,
+    start: ProjectionInfo | None,
     explains: bool,
     radius_name: str,
-) -> tuple[Tensor, Tensor, Any]:
-    narrow = Y.dtype == torch.bfloat16  # which NumPy does not know
+) -> ProjectionInfo | None:
+    narrow = Y.dtype is torch.bfloat16  # which NumPy does not know
     Y = Y.resolve_neg()
     source = _array(Y.float() if narrow else Y)
-    info = None
-    if start is not None:
-        old_mu, old_theta = (_array(old.double()) for old in start)
-        info = ProjectionInfo(old_theta if batch_axis else float(old_theta), old_mu, 0, 0, math.nan)
     target = source if narrow or Y is X else _array(X)
-    if isinstance(radius, Tensor):
-        radius = _array(radius)
     done = cpu.project_l1inf(
-        source, radius, axis[0] if len(axis) == 1 else axis, batch_axis or None, method, target, check_finite, threads,
-        info, explains or narrow, radius_name,
+        source, _array(radius) if isinstance(radius, Tensor) else radius, axis, batch_axis or None, method, target,
+        check_finite, threads, start if start is None else torch_checks.host_start(start), explains or narrow,
+        radius_name,
     )  # fmt: skip
     if not (explains or narrow):
-        return X, X, None  # no one asked for the caps
-    told = done[1]
+        return None
+    told: ProjectionInfo = done[1]
     mu = torch.from_numpy(told.mu)
     if narrow:
         mu = rounded_down(mu, Y.dtype)
-        cap = expand(mu, Y.ndim, others(Y.ndim, axis))
+        cap = expand(mu, Y.ndim, others(Y.ndim, torch_checks.axes(Y.ndim, axis, None)[0]))
         torch.clamp(Y, -cap, cap, out=X)
-    theta = torch.from_numpy(told.theta) if batch_axis else torch.scalar_tensor(told.theta, dtype=torch.float64)
-    return mu, theta, told
+    theta = torch.from_numpy(np.asarray(told.theta))
+    return ProjectionInfo(theta, mu, told.clipped, told.kept, told.reads, told.order_steps)
 
 
 def _array(T: Tensor) -> np.ndarray[Any, Any]:

@@ -48,18 +48,18 @@ class Constraint:
         self._hook = optimizer.register_step_post_hook(self._after_step)
 
     def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if all(_is_zero(group.get("lr")) for group in optimizer.param_groups):
-            return  # moves nothing: so torch.distributed.checkpoint makes the slots of an optimizer, to load into
+        if not _moves(optimizer):
+            return
         self.steps += 1
         since = self.steps - self.warmup_steps
         if since > 0 and (since - 1) % self.every == 0:
             self.project()
 
-    @torch.no_grad()
     def project(self) -> None:
         """Project all constrained parameters now."""
         step = max(self.steps - self.warmup_steps - 1, 0)
-        for name, parameter in self._parameters.items():
+        for name, constrained in self._parameters.items():
+            parameter = constrained.detach()  # costs less than to forbid gradients for a while
             ball = at_step(self.balls[name], step, parameter)
             options: dict[str, Any] = {}
             if isinstance(ball, L1InfBall):
@@ -98,10 +98,15 @@ class Constraint:
         }
 
 
-def _is_zero(rate: Any) -> bool:
-    if isinstance(rate, torch.Tensor) and rate.device.type != "cpu":
-        return False  # to look would make the host wait
-    return rate is not None and float(rate) == 0.0
+def _moves(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a step may have moved anything: torch.distributed.checkpoint takes one with all the rates at 0."""
+    for group in optimizer.param_groups:
+        rate = group.get("lr")
+        if isinstance(rate, torch.Tensor) and rate.device.type != "cpu":
+            return True  # to look would make the host wait
+        if rate is None or float(rate) != 0.0:
+            return True
+    return False
 
 
 @torch.no_grad()

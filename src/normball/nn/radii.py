@@ -147,10 +147,12 @@ def _radius_of_sharded(Y: Tensor, n: int, axis: Any) -> float:
 
 
 def at_step(ball: Any, step: int, Y: Tensor) -> Any:
-    """Return the ball with a number for its radius."""
+    """Return the ball with a number for its radius, from which no gradient flows."""
     radius = ball.radius
     if isinstance(radius, Schedule):
         return dataclasses.replace(ball, radius=radius(step))
     if isinstance(radius, Rule):
         return dataclasses.replace(ball, radius=radius.radius(step, Y, ball))
+    if isinstance(radius, Tensor):
+        return dataclasses.replace(ball, radius=radius.detach())
     return ball
