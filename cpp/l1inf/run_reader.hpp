@@ -52,7 +52,7 @@ public:
     // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
     bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
         const Kernels<T>& kernel = kernels<T>();
-        Batch<T> batch(lines, 1, at_once_);
+        Batch<T> batch(lines, 1, std::min(at_once_, std::ssize(stale)));
         bool news = false;
         for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {
             const auto rows = stale.subspan(first, std::min(stale.size() - first, static_cast<std::size_t>(at_once_)));
