@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "dispatch.hpp"
@@ -42,9 +43,12 @@ struct Batch : LaneArrays<T> {
 
     Batch(const Lines<T>& lines, std::int64_t lanes_of_unit, std::int64_t most_units)
         : unit(lanes_of_unit), idle(lines.size()), at(static_cast<std::size_t>(most_units)) {
+        // Nothing is read before it is written, but for what does not count.
         const auto most = static_cast<std::size_t>(unit * most_units);
-        lines_.resize(most), doubles_.resize(6 * most), elements_.resize(5 * most);
-        this->line = lines_.data();
+        lines_ = std::make_unique_for_overwrite<std::size_t[]>(most);
+        doubles_ = std::make_unique_for_overwrite<double[]>(6 * most);
+        elements_ = std::make_unique_for_overwrite<T[]>(5 * most);
+        this->line = lines_.get();
         std::size_t i = 0, j = 0;
         for (double** array : {&this->cap, &this->s, &this->last_t, &this->last_e, &this->weight, &this->open})
             *array = &doubles_[most * i++];
@@ -63,9 +67,9 @@ struct Batch : LaneArrays<T> {
     }
 
 private:
-    std::vector<std::size_t> lines_;
-    std::vector<double> doubles_;
-    std::vector<T> elements_;
+    std::unique_ptr<std::size_t[]> lines_;
+    std::unique_ptr<double[]> doubles_;
+    std::unique_ptr<T[]> elements_;
 };
 
 // Where caps are a mere guess, a few steps make better ones, and lines that hold nowhere: as long as theta is no more

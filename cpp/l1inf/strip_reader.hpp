@@ -1,6 +1,6 @@
 // Reads a matrix many neighbouring groups at a time: the groups lie side by side, their members far apart.
 //
-// Groups stay in their lanes as they lie. Where few of them may be non-zero, these are copied side by side first.
+// Groups stay in their lanes as they lie. Where few of them may be non-zero, these are copied into panels first.
 #pragma once
 
 #include <algorithm>
@@ -106,7 +106,7 @@ public:
         return g / line_ * line_ + std::min(g % line_ / cluster * cluster, line_ - cluster);
     }
 
-    // The given groups, in rising order, side by side.
+    // The given groups, in rising order, as panels.
     std::unique_ptr<GroupCopy> copy(std::span<const std::int64_t> places, Team& team) const {
         return Panels<T>::pick(view_, places, team);
     }
