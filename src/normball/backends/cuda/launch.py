@@ -13,9 +13,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf, l1inf_tangent, turned
+from normball.backends.cuda import l1inf_tangent, turned
 from normball.backends.cuda import write as writing
-from normball.backends.cuda.host import Launch, place_on, room_on
+from normball.backends.cuda.host import Launch, place_on
+from normball.backends.cuda.resident import resident
+from normball.backends.cuda.streaming import streaming
 
 __all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
@@ -81,7 +83,7 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     tiles = triton.cdiv(groups, G)
     # At most 32 elements for each thread, as far as there are threads.
     warps = max(1, min(16, G * N // 1024))
-    wide = 32 * 16 // itemsize  # what a warp reads at once, 16 bytes for each thread
+    wide = 32 * 16 // max(itemsize, 4)  # what a warp reads at once, 16 bytes for each thread
     if strided:
         A = min(N, max(1, wide * warps // G))
         shape = (A, N // A, G)
@@ -96,6 +98,11 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
 @lru_cache(maxsize=64)
 def _processors(device: torch.device) -> int:
     return 1 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _slots(programs: int) -> int:
+    """Return the places at a meeting of so many blocks, a power of two."""
+    return max(2, 1 << (programs - 1).bit_length())
 
 
 def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
@@ -115,6 +122,7 @@ class Prepared:
 
     together: int  # problems of one launch
     alone: bool  # each block a problem of its own
+    programs: int  # blocks that share a problem
     work: int  # doubles of scratch memory
     sizes: tuple[int, ...]
     launch: Launch
@@ -133,7 +141,7 @@ def _prepared(
     """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    processors, room = _processors(device), room_on(device)
+    processors = _processors(device)
     cut = plan(groups, members, strided, processors, dtype.itemsize, problems)
     if cut is None or (strided and not cut.resident):
         return None
@@ -149,8 +157,9 @@ def _prepared(
     far = max((groups - 1) * each[1] + (members - 1) * each[2] for each in both) >= 2**31
     A, R, B = cut.shape
     constants = {
-        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32, "M": M,
-        "SLOTS": max(2, triton.next_power_of_2(cut.programs)), "ROOM": room, "ALONE": alone,
+        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
+        "EVEN": members == A * R * B // cut.groups and groups == cut.tiles * cut.groups, "M": M,
+        "SLOTS": _slots(cut.programs), "ALONE": alone,
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
@@ -164,11 +173,12 @@ def _prepared(
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
-    kernel: Any = l1inf.resident if cut.resident else l1inf.streaming
+    kernel: Any = resident if cut.resident else streaming
     return Prepared(
         together=together,
         alone=alone,
-        work=M if cut.resident else M + 5 * groups,
+        programs=cut.programs,
+        work=M if cut.resident else M + 6 * groups,
         sizes=(groups, members, *strides, cut.tiles, cut.programs),
         launch=Launch(kernel, (cut.programs, together), constants, **options),
     )
@@ -238,7 +248,7 @@ def _launched(task: Task) -> bool:
         same = same and old_mu.dtype == Y.dtype
     ready.launch(
         (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
-         theta if ready.alone else place_on(device), work, *ready.sizes),
+         theta if ready.alone else place_on(device, ready.programs), work, *ready.sizes),
         same and places & 15 == 0,
     )  # fmt: skip
     return True
@@ -262,14 +272,13 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
     tiles = triton.cdiv(n, STREAMED)
     programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
     options: dict[str, Any] = {
-        "N": STREAMED, "SLOTS": max(2, triton.next_power_of_2(programs)), "ROOM": room_on(device),
-        "ALONE": programs == 1, "num_warps": 8,
+        "N": STREAMED, "SLOTS": _slots(programs), "ALONE": programs == 1, "num_warps": 8,
     }  # fmt: skip
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]
     for i, row in enumerate(values.contiguous()):
-        launch(row, X[i], radii[i:], theta[i:], place_on(device), n, tiles, programs, **options)
+        launch(row, X[i], radii[i:], theta[i:], place_on(device, programs), n, tiles, programs, **options)
     return theta
 
 
