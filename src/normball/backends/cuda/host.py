@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from triton.runtime import driver
 
-__all__ = ["Launch", "place_on"]
+__all__ = ["Launch", "place_on", "processors_on"]
 
 
 class Launch:
@@ -89,7 +90,12 @@ def place_on(device: torch.device, blocks: int) -> Tensor:
     return places.take(blocks)
 
 
+@lru_cache(maxsize=64)
+def processors_on(device: torch.device) -> int:
+    """Return how many multiprocessors a device has."""
+    return 1 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+
+
 def _most_blocks(device: torch.device) -> int:
     """Return how many blocks can meet: two on each multiprocessor, and a power of two."""
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return 1 << (2 * processors - 1).bit_length()
+    return 1 << (2 * processors_on(device) - 1).bit_length()

@@ -13,11 +13,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf_tangent, turned
+from normball.backends.cuda import turned
 from normball.backends.cuda import write as writing
-from normball.backends.cuda.host import Launch, place_on
+from normball.backends.cuda.host import Launch, place_on, processors_on
 from normball.backends.cuda.resident import resident
 from normball.backends.cuda.streaming import streaming
+from normball.backends.cuda.tangent import tangent_l1inf
 
 __all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
@@ -95,11 +96,6 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     return Plan(shape, G, tiles, min(share * processors, tiles), resident, warps)
 
 
-@lru_cache(maxsize=64)
-def _processors(device: torch.device) -> int:
-    return 1 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
-
-
 def _slots(programs: int) -> int:
     """Return the places at a meeting of so many blocks, a power of two."""
     return max(2, 1 << (programs - 1).bit_length())
@@ -141,7 +137,7 @@ def _prepared(
     """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    processors = _processors(device)
+    processors = processors_on(device)
     cut = plan(groups, members, strided, processors, dtype.itemsize, problems)
     if cut is None or (strided and not cut.resident):
         return None
@@ -165,7 +161,9 @@ def _prepared(
     if not cut.resident:
         most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
         J = max(1, min(most, AT_ONCE // cut.groups))
-        constants |= {"WRITE": x_strides is not None, "STAGES": cut.stages(dtype.itemsize), "J": J}
+        # A cold start has so much to do with each tile that the other block of a multiprocessor may as well load.
+        stages = cut.stages(dtype.itemsize) if warm else 1
+        constants |= {"WRITE": x_strides is not None, "STAGES": stages, "J": J}
     elif x_strides is None:
         return None
     else:
@@ -270,7 +268,7 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
     if problems > LONG_ROWS or values.itemsize < 4:
         return None
     tiles = triton.cdiv(n, STREAMED)
-    programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
+    programs = min(2 * processors_on(device), tiles) if device.type == "cuda" else 1
     options: dict[str, Any] = {
         "N": STREAMED, "SLOTS": _slots(programs), "ALONE": programs == 1, "num_warps": 8,
     }  # fmt: skip
@@ -289,7 +287,7 @@ def totals(Y: Tensor, square: bool) -> Tensor:
     N = min(32 if strided else 2048, triton.next_power_of_2(members))
     G = min(64 if strided else 2048 // N, triton.next_power_of_2(groups))
     blocks = triton.cdiv(groups, G) * problems
-    parts = min(triton.cdiv(members, N), triton.cdiv(8 * _processors(Y.device), blocks))
+    parts = min(triton.cdiv(members, N), triton.cdiv(8 * processors_on(Y.device), blocks))
     length = triton.cdiv(members, parts)
     sums = torch.empty((parts, problems, groups), dtype=torch.float64, device=Y.device)
     launch: Any = writing.totals[(triton.cdiv(groups, G), parts, problems)]
@@ -330,37 +328,3 @@ def _packed(task: Task) -> bool:
     clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
     clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
     return True
-
-
-def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
-    groups, members = Y.shape
-    X = torch.empty_like(V)
-    strided = Y.stride(0) < Y.stride(1)
-    G, N = (128, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
-    # Enough blocks to fill the device, where a block takes many groups.
-    parts = min(triton.cdiv(members, N), 8, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
-    part = N * triton.cdiv(members, N * parts)
-    signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
-    counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
-    rows, entries = (members, groups) if strided else (groups, members)
-    codes = torch.empty((rows, triton.cdiv(entries, 4)), dtype=torch.uint8, device=Y.device)
-    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
-    first(
-        Y, V, mu, codes, signed, counts, groups, members, part, *Y.stride(), *V.stride(),
-        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 1024 else 4,
-    )  # fmt: skip
-    by, shares = torch.empty((2, groups), dtype=torch.float64, device=Y.device)
-    mean = torch.empty((), dtype=torch.float64, device=Y.device)
-    between: Any = l1inf_tangent.moves[(1,)]
-    between(
-        signed, counts, by, shares, mean, groups,
-        BLOCK=min(4096, triton.next_power_of_2(groups)), PARTS=parts, num_warps=16,
-    )  # fmt: skip
-    G, N = (128, 32) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
-    second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
-    second(
-        V, X, mu, codes, by, theta, groups, members, *V.stride(), *X.stride(),
-        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 and not strided else 4,
-    )  # fmt: skip
-    return X, mean

@@ -129,15 +129,15 @@ def _line(v, t, theta, alive, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 
 
 @triton.jit
-def refined(v, t, theta, alive, least, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Two steps towards the caps at theta, from thresholds t: new ones, the slopes of their lines, and above what.
+def refined(v, t, theta, alive, least, steps, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Steps towards the caps at theta, from thresholds t: new ones, the slopes of their lines, and above what.
 
     One step from anywhere leads below the cap. From there thresholds only rise, and never fall below `least` times t,
     which is 1 once t is such a bound, so that rounding cannot make two lines of a group take turns.
     """
     before = tl.zeros_like(t)  # not t: the compiler would not see that the loop changes it
     slope = tl.zeros_like(t)
-    for _ in tl.range(0, 2, loop_unroll_factor=1):  # written out, it would not fit the cache of instructions
+    for _ in tl.range(0, steps, loop_unroll_factor=1):  # written out, it would not fit the cache of instructions
         before = t
         line, slope = _line(v, t, theta, alive, STRIDED, WIDE)
         t = tl.maximum(line, t * least)

@@ -105,6 +105,7 @@ def solve(
     over = -under
     sums, peaks, mass, rose, least = low, low, low, low, low
     near = tl.program_id(0) * 0 + WARM
+    steps = tl.program_id(0) * 0 + 2
     known = tl.program_id(0) * 0  # whether there are gaps
     searching = tl.program_id(0) * 0
     going = searching + 1
@@ -117,7 +118,7 @@ def solve(
             if known > 0:
                 is_open = tl.min(in_gap(t, slope, under, over, alive).to(tl.int32)) == 0
         if is_open | (not SKIP):
-            t, now, before = refined(v, t, theta, alive, least, STRIDED, WIDE)
+            t, now, before = refined(v, t, theta, alive, least, steps, STRIDED, WIDE)
             under = (tl.zeros_like(t) + float("inf")).to(WIDE)
             over = -under
             if near > 0:
@@ -136,6 +137,7 @@ def solve(
         theta, searching, rose = step(theta, mass, all_slope, third, C, low, rose, searching)
         t = moved_along(t, slope, rose)
         near = (tl.abs(rose) <= theta * NEAR).to(tl.int32)
+        steps = 2 - near
         least = (rose >= 0).to(tl.float64)
         going = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
         if ROUGH:

@@ -89,7 +89,7 @@ def streaming(
         t = tl.zeros([G], tl.float64)
         line = tl.zeros([G], tl.float64)
         if tl.max(alive.to(tl.int32)) > 0:
-            t, line, before = refined(v, guess, theta, alive, C * 0.0, STRIDED, WIDE)
+            t, line, before = refined(v, guess, theta, alive, (me * 0).to(tl.float64), 2, STRIDED, WIDE)
             under, over = gap_at(v, before, STRIDED, WIDE)
             guess = tl.where(alive, t, guess)  # a cold start takes the tile before
             tl.store(gaps + g[:, None] * 2 + two, tl.join(under, over), mask=(g < groups)[:, None])
@@ -149,7 +149,7 @@ def streaming(
                 v = tl.abs(tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0).to(WIDE))
                 t = tl.load(own, mask=g < groups, other=0.0)
                 old = tl.load(own + 1, mask=g < groups, other=0.0)
-                t, new, before = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), STRIDED, WIDE)
+                t, new, before = refined(v, t, theta, alive, (rose >= 0).to(tl.float64), 2, STRIDED, WIDE)
                 under, over = gap_at(v, before, STRIDED, WIDE)
                 tl.debug_barrier()
                 tl.store(own[:, None] + two, tl.join(t, new), mask=(g < groups)[:, None])
