@@ -118,6 +118,21 @@ def by_sorting(Y: Tensor, radius: Tensor) -> Tensor:
     return plain.clip(Y.mT[None], mu)[0].mT
 
 
+def by_newton(Y: Tensor, radius: Tensor) -> Tensor:
+    """Project as one would write it for `torch.compile`: sort each group, running sums, a few Newton steps on theta."""
+    Z = Y.abs().sort(1, descending=True).values
+    S = Z.cumsum(1, dtype=torch.float64)
+    k = torch.arange(1, Y.shape[1] + 1, device=Y.device, dtype=torch.float64)
+    theta = torch.zeros((), dtype=torch.float64, device=Y.device)
+    for _ in range(12):
+        mu, count = ((S - theta) / k).max(1)
+        alive = S[:, -1] > theta
+        slope = torch.where(alive, 1.0 / (count + 1), 0.0).sum()
+        theta = theta + (torch.where(alive, mu, 0.0).sum() - radius) / slope
+    mu = torch.where(S[:, -1] > theta, ((S - theta) / k).amax(1), 0.0).to(Y.dtype)[:, None]
+    return torch.clamp(Y, -mu, mu)
+
+
 def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: bool) -> dict[str, Any]:
     n, m = SHAPES[name]
     generator = torch.Generator("cuda").manual_seed(0)
@@ -144,6 +159,9 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
         C = torch.tensor([radius], device="cuda", dtype=torch.float64)
         Z = base if strided else base.mT
         record["sort"] = replay(lambda: by_sorting(Z, C), 5)
+        compiled = torch.compile(by_newton)
+        record["compiled"] = replay(lambda: compiled(Z.mT, C), 5)
+        record["compiled error"] = float((compiled(Z.mT, C) - normball.project_l1inf(Z, radius).mT).abs().max())
     return record
 
 
@@ -210,7 +228,7 @@ def main() -> None:
                 for zeros in options.zeros:
                     r = measure(name, strided, getattr(torch, dtype), zeros, options.rivals and zeros == 0.9)
                     records.append(r)
-                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort",) if key in r)
+                    more = " ".join(f"{key} {r[key]:.0f}" for key in ("sort", "compiled") if key in r)
                     print(f"{name:12s} {'strided' if strided else 'contiguous':10s} {dtype:9s} {zeros:5.2f} "
                           f"{r['copy']:8.1f} {r['cold']:9.1f} {r['warm']:9.1f} {r['eager']:9.1f} "
                           f"{r['residual']:6.2f}{r['warm residual']:6.2f}  {r['cold'] / r['copy']:5.2f} "

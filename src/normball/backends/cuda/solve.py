@@ -10,7 +10,8 @@ import triton.language as tl
 from normball.backends.cuda.meeting import ask, meet, sums_in_block
 from normball.backends.cuda.parts import gap_at, in_gap, moved_along, newton, refined, rounded_down
 
-NEAR: tl.constexpr = tl.constexpr(2.0**-8)
+NEAR: tl.constexpr = tl.constexpr(2.0**-8)  # a step of theta after which gaps are likely to hold
+CLOSE: tl.constexpr = tl.constexpr(2.0**-4)  # and one after which a single step leads a group to its cap
 
 
 @triton.jit
@@ -131,13 +132,13 @@ def solve(
         mine = sums_in_block(t, slope, tl.where(first, total, moving), tl.where(first, peak, 0.0))
         mass, all_slope, third, fourth = meet(place, turn, programs, mine, SLOTS, ALONE)
         turn += 1
-        sums = tl.where(first, third, sums)
-        peaks = tl.where(first, fourth, peaks)
-        low = bound(sums, peaks, C, groups, members)
+        if first:
+            sums, peaks = third, fourth
+            low = bound(sums, peaks, C, groups, members)
         theta, searching, rose = step(theta, mass, all_slope, third, C, low, rose, searching)
         t = moved_along(t, slope, rose)
         near = (tl.abs(rose) <= theta * NEAR).to(tl.int32)
-        steps = 2 - near
+        steps = 2 - (tl.abs(rose) <= theta * CLOSE).to(tl.int32)
         least = (rose >= 0).to(tl.float64)
         going = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
         if ROUGH:
