@@ -158,10 +158,12 @@ def measure(name: str, strided: bool, dtype: torch.dtype, zeros: float, rivals: 
     if rivals:
         C = torch.tensor([radius], device="cuda", dtype=torch.float64)
         Z = base if strided else base.mT
+        normball.project_l1inf(base, radius, axis=axis, out=X)
         record["sort"] = replay(lambda: by_sorting(Z, C), 5)
-        compiled = torch.compile(by_newton)
-        record["compiled"] = replay(lambda: compiled(Z.mT, C), 5)
-        record["compiled error"] = float((compiled(Z.mT, C) - normball.project_l1inf(Z, radius).mT).abs().max())
+        if not strided:  # else Inductor gives up
+            compiled = torch.compile(by_newton)
+            record["compiled error"] = float((compiled(base, C) - X).abs().max())
+            record["compiled"] = replay(lambda: compiled(base, C), 5)
     return record
 
 

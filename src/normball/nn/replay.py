@@ -24,41 +24,67 @@ class Recording:
     """
 
     def __init__(self) -> None:
-        self._key: Any = None  # of the last call
+        self._seen: Any = None  # what was projected at the last step
         self._graph: torch.cuda.CUDAGraph | None = None
+        self._holds_for: list[tuple[Any, ...]] = []
 
     def replay(
         self, parameters: Mapping[str, nn.Parameter], balls: Mapping[str, Any], infos: MutableMapping[str, Any]
     ) -> bool:
         """Project, and return True; False, with nothing done, where this is not for a recording, or not yet."""
-        if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-            return False  # into a graph of the caller's
-        key = None
-        if _fit(parameters, balls, infos):
-            key = [_key(parameters[name], balls[name], infos[name]) for name in parameters]
-        if key is None or self._key is None or [k[:-1] for k in key] != [k[:-1] for k in self._key]:
-            self._key, self._graph = key, None
-            return False
-        if self._graph is None or key != self._key:
-            for name, info in infos.items():  # of its own: an earlier info may be in other hands
-                infos[name] = ProjectionInfo(info.theta.clone(), info.mu.clone(), None, None, None)
-            self._graph = _recorded(parameters, balls, infos)
-            self._key = [_key(parameters[name], balls[name], infos[name]) for name in parameters]
+        first = next(iter(parameters.values()), None)
+        if first is None or first.device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+            return False  # the last: into a graph of the caller's
+        if self._graph is None or not self._holds(parameters, balls, infos):
+            seen = None
+            if _fit(parameters, balls, infos):
+                seen = [(*_where(p), balls[name], infos[name].mu.shape) for name, p in parameters.items()]
+            again = seen is not None and seen == self._seen
+            self._seen, self._graph = seen, None
+            if not again:
+                return False
+            self._record(parameters, balls, infos)
+        assert self._graph is not None
         self._graph.replay()
         for parameter in parameters.values():
             torch.autograd.graph.increment_version(parameter)
         return True
 
+    def _holds(
+        self, parameters: Mapping[str, nn.Parameter], balls: Mapping[str, Any], infos: Mapping[str, Any]
+    ) -> bool:
+        """Whether all is as it was recorded. This, and the launch, is what a step costs the host."""
+        for name, place, dtype, shape, strides, ball, info in self._holds_for:
+            parameter, now = parameters[name], balls[name]
+            if (
+                infos.get(name) is not info
+                or parameter.data_ptr() != place
+                or parameter.dtype != dtype
+                or parameter.shape != shape
+                or parameter.stride() != strides
+                or not (now is ball or (type(now.radius) is type(ball.radius) and now == ball))
+            ):
+                return False
+        return bool(torch.cuda.current_device() == parameter.device.index)
+
+    def _record(
+        self, parameters: Mapping[str, nn.Parameter], balls: Mapping[str, Any], infos: MutableMapping[str, Any]
+    ) -> None:
+        for name, info in infos.items():  # of its own: an earlier info may be in other hands
+            infos[name] = ProjectionInfo(info.theta.clone(), info.mu.clone(), None, None, None)
+        self._graph = _recorded(parameters, balls, infos)
+        self._holds_for = [
+            (name, *_where(parameter), balls[name], infos[name]) for name, parameter in parameters.items()
+        ]
+
 
 def _fit(parameters: Mapping[str, nn.Parameter], balls: Mapping[str, Any], infos: Mapping[str, Any]) -> bool:
-    """Whether all is on the current GPU, and the radii are numbers."""
-    first = next(iter(parameters.values()))
-    if type(first) is not nn.Parameter or first.device.type != "cuda" or not cuda.has_kernels(first):
-        return False
+    """Whether all is on the current GPU, which has the kernels, and the radii are numbers."""
     here = torch.device("cuda", torch.cuda.current_device())
     return all(
         type(parameter) is nn.Parameter
         and parameter.device == here
+        and cuda.has_kernels(parameter)
         and parameter.numel() > 0
         and type(balls[name]) is L1InfBall
         and isinstance(balls[name].radius, (int, float))
@@ -70,9 +96,8 @@ def _fit(parameters: Mapping[str, nn.Parameter], balls: Mapping[str, Any], infos
     )
 
 
-def _key(parameter: nn.Parameter, ball: L1InfBall, info: ProjectionInfo) -> tuple[Any, ...]:
-    where = parameter.data_ptr(), parameter.dtype, parameter.shape, parameter.stride()
-    return *where, ball, info.mu.shape, (info.mu.data_ptr(), info.theta.data_ptr())
+def _where(parameter: nn.Parameter) -> tuple[Any, ...]:
+    return parameter.data_ptr(), parameter.dtype, parameter.shape, parameter.stride()
 
 
 def _recorded(
