@@ -23,8 +23,6 @@ from normball.backends.cuda.tangent import tangent_l1inf
 __all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
-# The compiler of Triton 3.7 fails on the branch that strided tiles would take.
-SKIPS_STRIDED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7)
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
@@ -167,7 +165,7 @@ def _prepared(
     elif x_strides is None:
         return None
     else:
-        constants |= {"SKIP": not strided or SKIPS_STRIDED, "INTERPRETED": INTERPRETED}
+        constants |= {"INTERPRETED": INTERPRETED}
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}

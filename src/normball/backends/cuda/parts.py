@@ -1,8 +1,9 @@
 """What the Triton kernels share: tiles of groups, thresholds rounded down, the members above them.
 
-A tile has three axes, (A, R, B). The second runs along members and stays inside each thread, so that the sums over it
-cost nothing but additions; along the last, memory is contiguous: that is members, or with STRIDED groups; the first is
-the other. The compiler shares out threads along the last axis, then the first, then the second.
+A tile has three axes, (A, R, B). R runs along members and stays inside each thread, so that the sums over it cost
+nothing but additions; along B, memory is contiguous: that is members, or with STRIDED groups; A is the other. The
+compiler shares out threads along the last axis, and then along the first before the second, or since Triton 3.7 along
+the second before the first; so R is the second axis, or since then the first.
 
 A line of a group is what its members above some threshold make of theta: with `k` of them and an excess `e` over the
 threshold `t` in all, ``t + (e - theta) / k`` never exceeds the group's cap and equals it once no member changes sides.
@@ -11,6 +12,27 @@ Members are magnitudes here.
 
 import triton
 import triton.language as tl
+
+SINCE_37 = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 7)
+R_AXIS: tl.constexpr = tl.constexpr(0 if SINCE_37 else 1)
+
+
+@triton.jit
+def along_r(x):
+    """A vector along R."""
+    if R_AXIS == 0:
+        return x[:, None, None]
+    else:
+        return x[None, :, None]
+
+
+@triton.jit
+def along_a(x):
+    """A vector along A."""
+    if R_AXIS == 0:
+        return x[None, :, None]
+    else:
+        return x[:, None, None]
 
 
 @triton.jit
@@ -39,19 +61,19 @@ def tile_at(
     VG groups or VN members lie side by side and exist or not together, so that the compiler may read them at once; for
     the same reason the other stride comes as a multiple of that number. EVEN tells that all of them exist.
     """
-    r = tl.arange(0, R)[None, :, None]
+    r = along_r(tl.arange(0, R))
     a = tl.arange(0, A)
     b = tl.arange(0, B)
     if STRIDED:
         number = tile * B + b
         g = number[None, None, :]
-        i = r * A + a[:, None, None]
+        i = r * A + along_a(a)
     else:
         number = tile * A + a
-        g = number[:, None, None]
+        g = along_a(number)
         i = r * B + b[None, None, :]
-    if EVEN:  # noqa: SIM108 - known to the compiler
-        there = tl.full([A, R, B], 1, tl.int1)
+    if EVEN:
+        there = tl.full([R, A, B] if R_AXIS == 0 else [A, R, B], 1, tl.int1)
     else:
         there = (g // VG < groups // VG) & (i // VN < members // VN)
     where = g.to(INDEX) * (group_stride * VN) + i.to(INDEX) * (member_stride * VG)
@@ -65,14 +87,17 @@ def by_group(x, STRIDED: tl.constexpr):
     if STRIDED:
         return x[None, None, :]
     else:
-        return x[:, None, None]
+        return along_a(x)
 
 
 @triton.jit
 def _in_thread(x):
-    """Sums over the second axis, in double precision beyond runs of eight members."""
-    if x.dtype == tl.float64 or x.shape[1] <= 8:
-        return tl.sum(x, 1).to(tl.float64)
+    """Sums over R, in double precision beyond runs of eight members."""
+    if x.dtype == tl.float64 or x.shape[R_AXIS] <= 8:
+        return tl.sum(x, R_AXIS).to(tl.float64)
+    elif R_AXIS == 0:
+        x = tl.sum(tl.reshape(x, [x.shape[0] // 8, 8, x.shape[1], x.shape[2]]), 1)
+        return tl.sum(x.to(tl.float64), 0)
     else:
         x = tl.sum(tl.reshape(x, [x.shape[0], x.shape[1] // 8, 8, x.shape[2]]), 2)
         return tl.sum(x.to(tl.float64), 1)
@@ -84,10 +109,10 @@ def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     AXIS: tl.constexpr = 0 if STRIDED else 1
     t = rounded_down(t, WIDE)
     d = by_group(t, STRIDED) - v
-    if tl.float32 == WIDE:  # noqa: SIM108 - the sign is a count
-        k = tl.sum(d.to(tl.int32, bitcast=True) >> 31, 1)
+    if tl.float32 == WIDE:
+        k = tl.sum(d.to(tl.int32, bitcast=True) >> 31, R_AXIS)
     else:
-        k = -tl.sum((d < 0).to(tl.int32), 1)
+        k = -tl.sum((d < 0).to(tl.int32), R_AXIS)
     e = _in_thread(tl.minimum(d, 0.0))
     if STRIDED or e.shape[1] > 128:  # a group lies in several warps, which exchange both at once
         k, e = tl.split(tl.sum(tl.join(k.to(tl.float64), e), AXIS))
@@ -101,8 +126,8 @@ def gap_at(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """The members of each group next to t: the greatest that does not exceed it, and the least that does."""
     AXIS: tl.constexpr = 0 if STRIDED else 1
     exceeds = v > by_group(rounded_down(t, WIDE), STRIDED)
-    under = tl.max(tl.where(exceeds, 0.0, v), 1)
-    over = tl.min(tl.where(exceeds, v, float("inf")), 1)
+    under = tl.max(tl.where(exceeds, 0.0, v), R_AXIS)
+    over = tl.min(tl.where(exceeds, v, float("inf")), R_AXIS)
     under, over = tl.split(tl.max(tl.join(under, -over), AXIS))
     return under, -over
 
@@ -116,7 +141,7 @@ def sums_of(v, STRIDED: tl.constexpr):
 @triton.jit
 def peaks_of(v, STRIDED: tl.constexpr):
     """Largest member of each group."""
-    return tl.max(tl.max(v, 1), 0 if STRIDED else 1).to(tl.float64)
+    return tl.max(tl.max(v, R_AXIS), 0 if STRIDED else 1).to(tl.float64)
 
 
 @triton.jit

@@ -4,20 +4,20 @@ import triton
 import triton.language as tl
 
 from normball.backends.cuda.meeting import arrive, leave
-from normball.backends.cuda.parts import by_group, peaks_of, sums_of, tile_at
+from normball.backends.cuda.parts import R_AXIS, along_r, by_group, peaks_of, sums_of, tile_at
 from normball.backends.cuda.solve import final_caps, radius_of, sane, solve
 
 
 @triton.jit
 def _signs(v, WIDE: tl.constexpr, INTERPRETED: tl.constexpr):
-    """The signs of the members of a tile, as bits along its second axis: so each thread keeps magnitudes alone."""
-    tl.static_assert(v.shape[1] <= 32)
-    r = tl.arange(0, v.shape[1])[None, :, None]
+    """The signs of the members of a tile, as bits along R: so each thread keeps magnitudes alone."""
+    tl.static_assert(v.shape[R_AXIS] <= 32)
+    r = along_r(tl.arange(0, v.shape[R_AXIS]))
     if tl.float64 == WIDE:
         bits = ((v.to(tl.uint64, bitcast=True) >> 63).to(tl.uint32) << r).to(tl.int32)
     else:
         bits = ((v.to(tl.uint32, bitcast=True) >> 31) << r).to(tl.int32)
-    signs = tl.sum(bits, 1)
+    signs = tl.sum(bits, R_AXIS)
     if INTERPRETED:
         return signs
     else:  # the compiler may not put it off, or it would keep the members for it, where there are no registers left
@@ -26,7 +26,7 @@ def _signs(v, WIDE: tl.constexpr, INTERPRETED: tl.constexpr):
 
 @triton.jit
 def _signed(size, signs, WIDE: tl.constexpr):
-    bits = (tl.expand_dims(signs, 1) >> tl.arange(0, size.shape[1])[None, :, None]) & 1
+    bits = (tl.expand_dims(signs, R_AXIS) >> along_r(tl.arange(0, size.shape[R_AXIS]))) & 1
     if tl.float64 == WIDE:
         return (size.to(tl.int64, bitcast=True) | (bits.to(tl.int64) << 63)).to(tl.float64, bitcast=True)
     else:
@@ -39,7 +39,7 @@ def resident(
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
     INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr, SKIP: tl.constexpr, INTERPRETED: tl.constexpr,
+    BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
     """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
@@ -65,7 +65,7 @@ def resident(
     lines = work.to(tl.pointer_type(tl.float32))
     theta, t, sum_of_caps, sums, peaks, turn = solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        place, turn, programs, M, SLOTS, ALONE, WARM, False, SKIP, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, ALONE, WARM, False, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
     bad = ~((sums < float("inf")) & (C >= 0))

@@ -77,12 +77,12 @@ def step(theta, g, slope, moving, C, low, last, searching):
 def solve(
     v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
     M: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr, ROUGH: tl.constexpr,
-    SKIP: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
+    STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
 
-    Gaps are looked for where they are likely to hold: near the end. With SKIP a block whose caps are all in their gaps
-    leaves its members alone. ROUGH is content to be near. All rounds are one loop, and the first is no other than the
+    Gaps are looked for where they are likely to hold: near the end. A block whose caps are all in their gaps leaves
+    its members alone. ROUGH is content to be near. All rounds are one loop, and the first is no other than the
     rest: the code is longer than the caches of instructions are, and each line of it has a price.
     """
     low = theta * 0.0
@@ -115,10 +115,9 @@ def solve(
         alive = total > theta
         now = tl.where(alive, slope, 0.0)
         is_open = known == 0
-        if SKIP:  # noqa: SIM102
-            if known > 0:
-                is_open = tl.min(in_gap(t, slope, under, over, alive).to(tl.int32)) == 0
-        if is_open | (not SKIP):
+        if known > 0:
+            is_open = tl.min(in_gap(t, slope, under, over, alive).to(tl.int32)) == 0
+        if is_open:
             t, now, before = refined(v, t, theta, alive, least, steps, STRIDED, WIDE)
             under = (tl.zeros_like(t) + float("inf")).to(WIDE)
             over = -under

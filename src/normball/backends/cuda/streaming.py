@@ -69,7 +69,7 @@ def streaming(
         total = sums_of(v, STRIDED)
         theta, guess, _, _, _, turn = solve(
             v, guess, theta, total, peaks_of(v, STRIDED), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, place, turn, programs, M, SLOTS, ALONE, False, True, True, STRIDED, WIDE,
+            me * G + lanes, place, turn, programs, M, SLOTS, ALONE, False, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
