@@ -91,3 +91,81 @@ def test_graphs_and_streams_do_not_disturb_each_other():
             torch.cuda.current_stream().wait_stream(other)
             assert torch.equal(beside, large)
             assert all(torch.equal(X, once) for X in results)
+
+
+def steps_of(model, constraint, count, seed):
+    """Move the parameters as an optimizer would, and project them; return copies of what came out."""
+    generator = torch.Generator("cuda").manual_seed(seed)
+    results = []
+    for _ in range(count):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.add_(torch.randn(parameter.shape, generator=generator, device="cuda"), alpha=1e-2)
+        constraint.project()
+        results.append([parameter.detach().clone() for parameter in model.parameters()])
+    return results
+
+
+def constrained(recorded):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(300, 200, device="cuda"), torch.nn.Linear(200, 50, device="cuda"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    balls = {"0.weight": normball.L1InfBall(3.0), "1.weight": normball.L1InfBall(2.0, axis=1)}
+    constraint = normball.nn.constrain(model, optimizer, balls)
+    if not recorded:
+        constraint._recording.replay = lambda *_: False
+    return model, constraint
+
+
+def test_recorded_steps_are_the_same_steps():
+    both = [constrained(recorded) for recorded in (True, False)]
+
+    def same(seed, count=5):
+        results = [steps_of(model, constraint, count, seed) for model, constraint in both]
+        assert all(torch.equal(X, Y) for a, b in zip(*results, strict=True) for X, Y in zip(a, b, strict=True))
+
+    same(0)
+    recording = both[0][1]._recording
+    graph = recording._graph
+    assert graph is not None
+    same(1)
+    assert recording._graph is graph
+    for model, _ in both:  # elsewhere in memory
+        model[0].weight.data = model[0].weight.data.clone()
+    same(2)
+    assert recording._graph is not graph
+    for _, constraint in both:  # onto another ball
+        constraint.balls["1.weight"] = normball.L1InfBall(1.0, axis=1)
+    same(3)
+    for _, constraint in both:  # from an earlier state
+        constraint.load_state_dict({"steps": 3, "starts": {}})
+    same(4)
+    assert float(normball.norm_l1inf(both[0][0][1].weight, 1)) <= 1.0 * (1 + 1e-6)
+
+
+def test_recorded_steps_inside_another_graph():
+    model, constraint = constrained(recorded=True)
+    steps_of(model, constraint, 4, 0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        constraint.project()
+    with torch.no_grad():
+        model[0].weight += 1.0
+    graph.replay()
+    assert float(normball.norm_l1inf(model[0].weight)) <= 3.0 * (1 + 1e-6)
+
+
+def test_the_host_never_waits():
+    Y = torch.randn(300, 200, device="cuda")
+    large = torch.randn(4096, 4096, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for Z in (Y, Y.T, Y.to(torch.bfloat16), large, large.T):
+            for _ in range(2):
+                _, info = normball.project_l1inf(Z, 3.0, return_info=True)
+                normball.project_l1inf(Z, 3.0, warm_start=info)
+        W = Y.clone().requires_grad_()
+        normball.project_l1inf(W, 3.0).sum().backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert W.grad.isfinite().all()

@@ -15,6 +15,7 @@ from normball._info import OperatorInfo, ProjectionInfo
 from normball.balls.l1inf import L1InfBall
 from normball.nn.patterns import Pattern, matched
 from normball.nn.radii import at_step
+from normball.nn.replay import Recording
 
 __all__ = ["Constraint", "constrain"]
 
@@ -27,7 +28,8 @@ class Constraint:
     balls : dict
         The ball of each constrained parameter, by the parameter's name.
     infos : dict
-        What the last projection of each told; the next one onto an l1,inf ball starts from it.
+        What the last projection of each told; the next one onto an l1,inf ball starts from it. On CUDA the tensors of
+        an info may be written to again at the next step.
     steps : int
         Steps of the optimizer seen so far.
     """
@@ -41,6 +43,7 @@ class Constraint:
         self.steps = 0
         self.every, self.warmup_steps = every, warmup_steps
         self._parameters = {name: parameters[name] for name in balls}
+        self._recording = Recording()
         for name, parameter in self._parameters.items():
             # What torch.distributed.checkpoint loads into must be there, in its place.
             if is_sharded(parameter) and isinstance(balls[name], L1InfBall):
@@ -58,9 +61,13 @@ class Constraint:
     def project(self) -> None:
         """Project all constrained parameters now."""
         step = max(self.steps - self.warmup_steps - 1, 0)
-        for name, constrained in self._parameters.items():
-            parameter = constrained.detach()  # costs less than to forbid gradients for a while
-            ball = at_step(self.balls[name], step, parameter)
+        # Detached, which costs less than to forbid gradients for a while.
+        parameters = {name: parameter.detach() for name, parameter in self._parameters.items()}
+        balls = {name: at_step(self.balls[name], step, parameter) for name, parameter in parameters.items()}
+        if self._recording.replay(self._parameters, balls, self.infos):
+            return
+        for name, parameter in parameters.items():
+            ball = balls[name]
             options: dict[str, Any] = {}
             if isinstance(ball, L1InfBall):
                 start = self.infos.get(name)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from normball.backends.cuda import family, plain
 
-__all__ = ["operate", "project_l1inf", "tangent_l1inf"]
+__all__ = ["has_kernels", "operate", "project_l1inf", "tangent_l1inf"]
 
 
 @lru_cache(maxsize=1024)
@@ -44,8 +44,12 @@ def project_l1inf(
     axis: Sequence[int],
     batch_axis: Sequence[int],
     start: tuple[Tensor, Tensor] | None,
+    told: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta."""
+    """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta.
+
+    Without batch axes these can be written to `told`, contiguous tensors, which may be those of the start.
+    """
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
     if Y.numel() == 0:
         return Y.new_zeros(caps_shape).permute(place), Y.new_zeros(theta_shape, dtype=torch.float64)
@@ -56,8 +60,11 @@ def project_l1inf(
         begin = old.contiguous(), start[1].to(Y.device)
         if batch_axis:
             begin = begin[0].reshape(shape[:2]), begin[1].reshape(shape[0])
-    mu = torch.empty(caps_shape, dtype=Y.dtype, device=Y.device)
-    theta = torch.empty(theta_shape, dtype=torch.float64, device=Y.device)
+    if told is None:
+        mu = torch.empty(caps_shape, dtype=Y.dtype, device=Y.device)
+        theta = torch.empty(theta_shape, dtype=torch.float64, device=Y.device)
+    else:
+        mu, theta = told
     with _current(Y.device):
         source, y_strides = Y, _strides(Y.shape, Y.stride(), tuple(axis), tuple(batch_axis))
         if not y_strides:  # a copy, where the axes cannot be told as one
@@ -131,6 +138,11 @@ def _triton() -> ModuleType | None:
         return None
     version = tuple(int(part) for part in triton.__version__.split(".")[:2])
     return launch if version >= (3, 3) else None
+
+
+def has_kernels(Y: Tensor) -> bool:
+    """Whether the kernels run where `Y` lies."""
+    return _kernels_for(Y) is not None
 
 
 def _kernels_for(Y: Tensor) -> ModuleType | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 from triton.runtime import driver
 
-__all__ = ["Launch", "place_on", "room_on"]
+__all__ = ["Launch", "place_on", "processors_on"]
 
 
 class Launch:
@@ -44,29 +45,30 @@ class Launch:
 class _Places:
     """Where the blocks of a launch meet: words that are 0 to begin with, and that the kernels leave as they need them.
 
-    Launches that may run at the same time must not share any: each stream has its own, and so has each launch that is
-    captured in a graph, as long as there are some left; then the graph clears one each time.
+    Launches that may run at the same time must not share any, nor launches of other numbers of blocks: each stream has
+    its own for each, and so has each launch that is captured in a graph, as long as there are some left; then the graph
+    clears one each time.
     """
 
     SPARE = 64
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.words = 12 * room_on(device) + 2
-        self.of_stream: dict[int, Tensor] = {}
+        self.words = 8 * _most_blocks(device) + 2
+        self.of_stream: dict[tuple[int, int], Tensor] = {}
         self.spare: list[Tensor] = []
         self.given: list[Tensor] = []  # to graphs, which hold no tensors; they may be replayed at any time
 
-    def take(self) -> Tensor:
+    def take(self, blocks: int) -> Tensor:
         if torch.cuda.is_current_stream_capturing():
             if not self.spare:
                 return self._new()
             self.given.append(self.spare.pop())
             return self.given[-1]
-        stream = driver.active.get_current_stream(self.device.index)
-        place = self.of_stream.get(stream)
+        key = driver.active.get_current_stream(self.device.index), blocks
+        place = self.of_stream.get(key)
         if place is None:
-            place = self.of_stream[stream] = self._new()
+            place = self.of_stream[key] = self._new()
         if not self.spare:
             self.spare = list(self._new(self.SPARE))
         return place
@@ -78,19 +80,22 @@ class _Places:
 _places: dict[torch.device, _Places] = {}
 
 
-def place_on(device: torch.device) -> Tensor:
-    """Return a place for the next launch on the current stream of the current device, which is `device`."""
+def place_on(device: torch.device, blocks: int) -> Tensor:
+    """Return a place for the next launch, of so many blocks, on the current stream of the current device `device`."""
     places = _places.get(device)
     if places is None:
         if device.type == "cpu":  # the interpreter, whose blocks are alone
             return torch.zeros(2, dtype=torch.int64)
         places = _places[device] = _Places(device)
-    return places.take()
+    return places.take(blocks)
 
 
-def room_on(device: torch.device) -> int:
+@lru_cache(maxsize=64)
+def processors_on(device: torch.device) -> int:
+    """Return how many multiprocessors a device has."""
+    return 1 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def _most_blocks(device: torch.device) -> int:
     """Return how many blocks can meet: two on each multiprocessor, and a power of two."""
-    if device.type == "cpu":
-        return 2
-    processors = torch.cuda.get_device_properties(device).multi_processor_count
-    return 1 << (2 * processors - 1).bit_length()
+    return 1 << (2 * processors_on(device) - 1).bit_length()

@@ -48,9 +48,15 @@ def _bytes_at(codes, block, start, groups, members, G: tl.constexpr, N: tl.const
 
 
 @triton.jit
+def _counts(work, groups, PARTS: tl.constexpr):
+    """Where the numbers of clipped members lie: after the sums of all the parts, the moves and the shares."""
+    return (work + (PARTS + 2) * groups).to(tl.pointer_type(tl.int32))
+
+
+@triton.jit
 def sums(
-    y, v, mu, codes, signed, counts, groups, members, length, y_group, y_member, v_group, v_member,
-    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr,
+    y, v, mu, codes, work, groups, members, length, y_group, y_member, v_group, v_member,
+    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """For each group, over its clipped members: the sum of the tangent with the members' signs, and their number.
 
@@ -82,13 +88,16 @@ def sums(
             code = tl.where(clipped, tl.where(negative, 2, 1), 0)
             tl.store(at, _packed(code, STRIDED), mask=exists)
     row = tl.program_id(1).to(tl.int64) * groups
-    tl.store(signed + row + g, tl.sum(a, 1), mask=g < groups)
-    tl.store(counts + row + g, tl.sum(k, 1), mask=g < groups)
+    tl.store(work + row + g, tl.sum(a, 1), mask=g < groups)
+    tl.store(_counts(work, groups, PARTS) + row + g, tl.sum(k, 1), mask=g < groups)
 
 
 @triton.jit
-def moves(signed, counts, by, shares, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
+def moves(work, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
     """How the caps move, from the sums of the groups: one block does all of them, and theta with them."""
+    by = work + PARTS * groups
+    shares = by + groups
+    counts = _counts(work, groups, PARTS)
     total = tl.zeros([BLOCK], tl.float64)
     weight = tl.zeros([BLOCK], tl.float64)
     for start in range(0, groups, BLOCK):
@@ -96,7 +105,7 @@ def moves(signed, counts, by, shares, mean_out, groups, BLOCK: tl.constexpr, PAR
         a = tl.zeros([BLOCK], tl.float64)
         k = tl.zeros([BLOCK], tl.int32)
         for part in tl.static_range(PARTS):  # all of them on their way at once
-            a += tl.load(signed + part * groups + g, mask=g < groups, other=0.0)
+            a += tl.load(work + part * groups + g, mask=g < groups, other=0.0)
             k += tl.load(counts + part * groups + g, mask=g < groups, other=0)
         share = tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
         total += a * share
@@ -116,8 +125,8 @@ def moves(signed, counts, by, shares, mean_out, groups, BLOCK: tl.constexpr, PAR
 
 @triton.jit
 def spread(
-    v, x, mu, codes, moves, theta, groups, members, v_group, v_member, x_group, x_member,
-    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr,
+    v, x, mu, codes, work, theta, groups, members, v_group, v_member, x_group, x_member,
+    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """What each entry moves by: with its cap if it is clipped, as the tangent says if its group is not zero."""
     block = tl.num_programs(0) - 1 - tl.program_id(0)  # what was read last may still be near
@@ -126,7 +135,7 @@ def spread(
     far, along = g.to(tl.int64)[:, None], i.to(tl.int64)[None, :]
     there = (g < groups)[:, None] & (i < members)[None, :]
     cap = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float32)
-    move = tl.load(moves + g, mask=g < groups, other=0.0).to(tl.float32)[:, None]
+    move = tl.load(work + PARTS * groups + g, mask=g < groups, other=0.0).to(tl.float32)[:, None]
     interior = tl.load(theta) == 0
     passes = tl.where(interior, 1.0, cap)[:, None] > 0
     tangent = tl.zeros([G, N], tl.float32)

@@ -13,15 +13,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import l1inf, l1inf_tangent, turned
+from normball.backends.cuda import turned
 from normball.backends.cuda import write as writing
-from normball.backends.cuda.host import Launch, place_on, room_on
+from normball.backends.cuda.host import Launch, place_on, processors_on
+from normball.backends.cuda.resident import resident
+from normball.backends.cuda.streaming import streaming
+from normball.backends.cuda.tangent import tangent_l1inf
 
 __all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
-# The compiler of Triton 3.7 fails on the branch that strided tiles would take.
-SKIPS_STRIDED = tuple(int(part) for part in triton.__version__.split(".")[:2]) < (3, 7)
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
@@ -81,7 +82,7 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     tiles = triton.cdiv(groups, G)
     # At most 32 elements for each thread, as far as there are threads.
     warps = max(1, min(16, G * N // 1024))
-    wide = 32 * 16 // itemsize  # what a warp reads at once, 16 bytes for each thread
+    wide = 32 * 16 // max(itemsize, 4)  # what a warp reads at once, 16 bytes for each thread
     if strided:
         A = min(N, max(1, wide * warps // G))
         shape = (A, N // A, G)
@@ -93,9 +94,9 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     return Plan(shape, G, tiles, min(share * processors, tiles), resident, warps)
 
 
-@lru_cache(maxsize=64)
-def _processors(device: torch.device) -> int:
-    return 1 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count
+def _slots(programs: int) -> int:
+    """Return the places at a meeting of so many blocks, a power of two."""
+    return max(2, 1 << (programs - 1).bit_length())
 
 
 def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
@@ -115,6 +116,7 @@ class Prepared:
 
     together: int  # problems of one launch
     alone: bool  # each block a problem of its own
+    programs: int  # blocks that share a problem
     work: int  # doubles of scratch memory
     sizes: tuple[int, ...]
     launch: Launch
@@ -133,7 +135,7 @@ def _prepared(
     """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
     strided = y_strides[1] < y_strides[2]
-    processors, room = _processors(device), room_on(device)
+    processors = processors_on(device)
     cut = plan(groups, members, strided, processors, dtype.itemsize, problems)
     if cut is None or (strided and not cut.resident):
         return None
@@ -149,26 +151,30 @@ def _prepared(
     far = max((groups - 1) * each[1] + (members - 1) * each[2] for each in both) >= 2**31
     A, R, B = cut.shape
     constants = {
-        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32, "M": M,
-        "SLOTS": max(2, triton.next_power_of_2(cut.programs)), "ROOM": room, "ALONE": alone,
+        "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
+        "EVEN": members == A * R * B // cut.groups and groups == cut.tiles * cut.groups, "M": M,
+        "SLOTS": _slots(cut.programs), "ALONE": alone,
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
         most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
         J = max(1, min(most, AT_ONCE // cut.groups))
-        constants |= {"WRITE": x_strides is not None, "STAGES": cut.stages(dtype.itemsize), "J": J}
+        # A cold start has so much to do with each tile that the other block of a multiprocessor may as well load.
+        stages = cut.stages(dtype.itemsize) if warm else 1
+        constants |= {"WRITE": x_strides is not None, "STAGES": stages, "J": J}
     elif x_strides is None:
         return None
     else:
-        constants |= {"SKIP": not strided or SKIPS_STRIDED, "INTERPRETED": INTERPRETED}
+        constants |= {"INTERPRETED": INTERPRETED}
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
-    kernel: Any = l1inf.resident if cut.resident else l1inf.streaming
+    kernel: Any = resident if cut.resident else streaming
     return Prepared(
         together=together,
         alone=alone,
-        work=M if cut.resident else M + 5 * groups,
+        programs=cut.programs,
+        work=M if cut.resident else M + 6 * groups,
         sizes=(groups, members, *strides, cut.tiles, cut.programs),
         launch=Launch(kernel, (cut.programs, together), constants, **options),
     )
@@ -238,7 +244,7 @@ def _launched(task: Task) -> bool:
         same = same and old_mu.dtype == Y.dtype
     ready.launch(
         (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
-         theta if ready.alone else place_on(device), work, *ready.sizes),
+         theta if ready.alone else place_on(device, ready.programs), work, *ready.sizes),
         same and places & 15 == 0,
     )  # fmt: skip
     return True
@@ -260,16 +266,15 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
     if problems > LONG_ROWS or values.itemsize < 4:
         return None
     tiles = triton.cdiv(n, STREAMED)
-    programs = min(2 * _processors(device), tiles) if device.type == "cuda" else 1
+    programs = min(2 * processors_on(device), tiles) if device.type == "cuda" else 1
     options: dict[str, Any] = {
-        "N": STREAMED, "SLOTS": max(2, triton.next_power_of_2(programs)), "ROOM": room_on(device),
-        "ALONE": programs == 1, "num_warps": 8,
+        "N": STREAMED, "SLOTS": _slots(programs), "ALONE": programs == 1, "num_warps": 8,
     }  # fmt: skip
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]
     for i, row in enumerate(values.contiguous()):
-        launch(row, X[i], radii[i:], theta[i:], place_on(device), n, tiles, programs, **options)
+        launch(row, X[i], radii[i:], theta[i:], place_on(device, programs), n, tiles, programs, **options)
     return theta
 
 
@@ -280,7 +285,7 @@ def totals(Y: Tensor, square: bool) -> Tensor:
     N = min(32 if strided else 2048, triton.next_power_of_2(members))
     G = min(64 if strided else 2048 // N, triton.next_power_of_2(groups))
     blocks = triton.cdiv(groups, G) * problems
-    parts = min(triton.cdiv(members, N), triton.cdiv(8 * _processors(Y.device), blocks))
+    parts = min(triton.cdiv(members, N), triton.cdiv(8 * processors_on(Y.device), blocks))
     length = triton.cdiv(members, parts)
     sums = torch.empty((parts, problems, groups), dtype=torch.float64, device=Y.device)
     launch: Any = writing.totals[(triton.cdiv(groups, G), parts, problems)]
@@ -321,37 +326,3 @@ def _packed(task: Task) -> bool:
     clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
     clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
     return True
-
-
-def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the Jacobian at `Y`, which is (group, member), times `V`, and the derivative by the radius times `V`."""
-    groups, members = Y.shape
-    X = torch.empty_like(V)
-    strided = Y.stride(0) < Y.stride(1)
-    G, N = (128, 32) if strided else (1, max(4, min(2048, triton.next_power_of_2(members))))
-    # Enough blocks to fill the device, where a block takes many groups.
-    parts = min(triton.cdiv(members, N), 8, max(1, 8 * _processors(Y.device) * G // groups)) if strided else 1
-    part = N * triton.cdiv(members, N * parts)
-    signed = torch.empty((parts, groups), dtype=torch.float64, device=Y.device)
-    counts = torch.empty((parts, groups), dtype=torch.int32, device=Y.device)
-    rows, entries = (members, groups) if strided else (groups, members)
-    codes = torch.empty((rows, triton.cdiv(entries, 4)), dtype=torch.uint8, device=Y.device)
-    first: Any = l1inf_tangent.sums[(triton.cdiv(groups, G), parts)]
-    first(
-        Y, V, mu, codes, signed, counts, groups, members, part, *Y.stride(), *V.stride(),
-        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 1024 else 4,
-    )  # fmt: skip
-    by, shares = torch.empty((2, groups), dtype=torch.float64, device=Y.device)
-    mean = torch.empty((), dtype=torch.float64, device=Y.device)
-    between: Any = l1inf_tangent.moves[(1,)]
-    between(
-        signed, counts, by, shares, mean, groups,
-        BLOCK=min(4096, triton.next_power_of_2(groups)), PARTS=parts, num_warps=16,
-    )  # fmt: skip
-    G, N = (128, 32) if strided else (1, max(4, min(4096, triton.next_power_of_2(members))))
-    second: Any = l1inf_tangent.spread[(triton.cdiv(groups, G), triton.cdiv(members, N))]
-    second(
-        V, X, mu, codes, by, theta, groups, members, *V.stride(), *X.stride(),
-        G=G, N=N, STRIDED=strided, num_warps=8 if N * G > 2048 and not strided else 4,
-    )  # fmt: skip
-    return X, mean

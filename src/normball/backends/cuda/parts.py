@@ -1,8 +1,9 @@
-"""What the Triton kernels share: tiles of groups, thresholds rounded down, members above them, blocks that meet.
+"""What the Triton kernels share: tiles of groups, thresholds rounded down, the members above them.
 
-A tile has three axes, (A, R, B). The second runs along members and stays inside each thread, so that the sums over it
-cost nothing but additions; along the last, memory is contiguous: that is members, or with STRIDED groups; the first is
-the other. The compiler shares out threads along the last axis, then the first, then the second.
+A tile has three axes, (A, R, B). R runs along members and stays inside each thread, so that the sums over it cost
+nothing but additions; along B, memory is contiguous: that is members, or with STRIDED groups; A is the other. The
+compiler shares out threads along the last axis, and then along the first before the second, or since Triton 3.7 along
+the second before the first; so R is the second axis, or since then the first.
 
 A line of a group is what its members above some threshold make of theta: with `k` of them and an excess `e` over the
 threshold `t` in all, ``t + (e - theta) / k`` never exceeds the group's cap and equals it once no member changes sides.
@@ -11,6 +12,27 @@ Members are magnitudes here.
 
 import triton
 import triton.language as tl
+
+SINCE_37 = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 7)
+R_AXIS: tl.constexpr = tl.constexpr(0 if SINCE_37 else 1)
+
+
+@triton.jit
+def along_r(x):
+    """A vector along R."""
+    if R_AXIS == 0:
+        return x[:, None, None]
+    else:
+        return x[None, :, None]
+
+
+@triton.jit
+def along_a(x):
+    """A vector along A."""
+    if R_AXIS == 0:
+        return x[None, :, None]
+    else:
+        return x[:, None, None]
 
 
 @triton.jit
@@ -32,27 +54,31 @@ def rounded_down(x, DTYPE: tl.constexpr):
 def tile_at(
     pointer, tile, groups, members, group_stride, member_stride,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr,
-    VG: tl.constexpr, VN: tl.constexpr, INDEX: tl.constexpr,
+    VG: tl.constexpr, VN: tl.constexpr, INDEX: tl.constexpr, EVEN: tl.constexpr,
 ):  # fmt: skip
     """Pointers to the groups of a tile, which of the entries exist, and the numbers of the groups.
 
     VG groups or VN members lie side by side and exist or not together, so that the compiler may read them at once; for
-    the same reason the other stride comes as a multiple of that number.
+    the same reason the other stride comes as a multiple of that number. EVEN tells that all of them exist.
     """
-    r = tl.arange(0, R)[None, :, None]
+    r = along_r(tl.arange(0, R))
     a = tl.arange(0, A)
     b = tl.arange(0, B)
     if STRIDED:
         number = tile * B + b
         g = number[None, None, :]
-        i = r * A + a[:, None, None]
+        i = r * A + along_a(a)
     else:
         number = tile * A + a
-        g = number[:, None, None]
+        g = along_a(number)
         i = r * B + b[None, None, :]
-    there = (g // VG < groups // VG) & (i // VN < members // VN)
+    if EVEN:
+        there = tl.full([R, A, B] if R_AXIS == 0 else [A, R, B], 1, tl.int1)
+    else:
+        there = (g // VG < groups // VG) & (i // VN < members // VN)
     where = g.to(INDEX) * (group_stride * VN) + i.to(INDEX) * (member_stride * VG)
-    return pointer + where, there, number
+    # A thread reads no more than four members of a group at once, and one group, so that it keeps the numbers of one.
+    return pointer + tl.multiple_of(where, [1, 1, min(VN, 4)]), there, number
 
 
 @triton.jit
@@ -61,141 +87,99 @@ def by_group(x, STRIDED: tl.constexpr):
     if STRIDED:
         return x[None, None, :]
     else:
-        return x[:, None, None]
+        return along_a(x)
 
 
 @triton.jit
-def _sum(x, STRIDED: tl.constexpr):
-    """Sums over the groups, in double precision beyond runs of eight members."""
-    AXIS: tl.constexpr = 0 if STRIDED else 1
-    if x.dtype == tl.int32 or x.dtype == tl.float64 or x.shape[1] <= 8:  # noqa: PLR1714
-        x = tl.sum(x, 1)
+def _in_thread(x):
+    """Sums over R, in double precision beyond runs of eight members."""
+    if x.dtype == tl.float64 or x.shape[R_AXIS] <= 8:
+        return tl.sum(x, R_AXIS).to(tl.float64)
+    elif R_AXIS == 0:
+        x = tl.sum(tl.reshape(x, [x.shape[0] // 8, 8, x.shape[1], x.shape[2]]), 1)
+        return tl.sum(x.to(tl.float64), 0)
     else:
         x = tl.sum(tl.reshape(x, [x.shape[0], x.shape[1] // 8, 8, x.shape[2]]), 2)
-        x = tl.sum(x.to(tl.float64), 1)
-    if x.dtype == tl.int32:
-        return tl.sum(x, AXIS)
-    else:
-        return tl.sum(x.to(tl.float64), AXIS)
+        return tl.sum(x.to(tl.float64), 1)
 
 
 @triton.jit
 def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """How many members of each group exceed t, by how much in all, and t as it was compared."""
+    AXIS: tl.constexpr = 0 if STRIDED else 1
     t = rounded_down(t, WIDE)
-    d = v.to(WIDE) - by_group(t, STRIDED)
-    if STRIDED:  # noqa: SIM108 - known to the compiler
-        exceeds = d > 0
-    else:  # the same, and no difference must be kept for it
-        exceeds = v.to(WIDE) > by_group(t, STRIDED)
-    return _sum(exceeds.to(tl.int32), STRIDED), _sum(tl.maximum(d, 0.0), STRIDED), t.to(tl.float64)
+    d = by_group(t, STRIDED) - v
+    if tl.float32 == WIDE:
+        k = tl.sum(d.to(tl.int32, bitcast=True) >> 31, R_AXIS)
+    else:
+        k = -tl.sum((d < 0).to(tl.int32), R_AXIS)
+    e = _in_thread(tl.minimum(d, 0.0))
+    if STRIDED or e.shape[1] > 128:  # a group lies in several warps, which exchange both at once
+        k, e = tl.split(tl.sum(tl.join(k.to(tl.float64), e), AXIS))
+    else:
+        k, e = tl.sum(k, AXIS).to(tl.float64), tl.sum(e, AXIS)
+    return -k, -e, t.to(tl.float64)
 
 
 @triton.jit
 def gap_at(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """The members of each group next to t: the greatest that does not exceed it, and the least that does."""
     AXIS: tl.constexpr = 0 if STRIDED else 1
-    wide = v.to(WIDE)
-    exceeds = wide > by_group(rounded_down(t, WIDE), STRIDED)
-    under = tl.max(tl.max(tl.where(exceeds, 0.0, wide), 1), AXIS)
-    over = tl.min(tl.min(tl.where(exceeds, wide, float("inf")), 1), AXIS)
-    return under, over
+    exceeds = v > by_group(rounded_down(t, WIDE), STRIDED)
+    under = tl.max(tl.where(exceeds, 0.0, v), R_AXIS)
+    over = tl.min(tl.where(exceeds, v, float("inf")), R_AXIS)
+    under, over = tl.split(tl.max(tl.join(under, -over), AXIS))
+    return under, -over
 
 
 @triton.jit
-def sums_of(v, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+def sums_of(v, STRIDED: tl.constexpr):
     """Sum of each group of magnitudes; not finite if a member is not."""
-    return _sum(v.to(WIDE), STRIDED)
+    return tl.sum(_in_thread(v), 0 if STRIDED else 1)
 
 
 @triton.jit
-def peaks_of(v, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+def peaks_of(v, STRIDED: tl.constexpr):
     """Largest member of each group."""
-    return tl.max(tl.max(v.to(WIDE), 1), 0 if STRIDED else 1).to(tl.float64)
+    return tl.max(tl.max(v, R_AXIS), 0 if STRIDED else 1).to(tl.float64)
 
 
 @triton.jit
 def _line(v, t, theta, alive, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """The line of the members above t, at theta, and how many they are."""
+    """The line of the members above t, at theta, and its slope, which is one over their number."""
     k, e, at = above(v, t, STRIDED, WIDE)
-    line = tl.where(k > 0, at + (e - theta) / tl.maximum(k, 1), 0.0)  # with t above all members: back to the start
-    return tl.where(alive, tl.maximum(line, 0.0), 0.0), tl.where(alive, tl.maximum(k, 1), 0)
+    slope = 1.0 / tl.maximum(k, 1.0)
+    line = tl.where(k > 0, at + (e - theta) * slope, 0.0)  # with t above all members: back to the start
+    return tl.where(alive, tl.maximum(line, 0.0), 0.0), tl.where(alive, slope, 0.0)
 
 
 @triton.jit
-def refined(v, t, theta, alive, least, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Two steps towards the caps at theta, from thresholds t: new ones, how many members are clipped, and above what.
+def refined(v, t, theta, alive, least, steps, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Steps towards the caps at theta, from thresholds t: new ones, the slopes of their lines, and above what.
 
     One step from anywhere leads below the cap. From there thresholds only rise, and never fall below `least` times t,
     which is 1 once t is such a bound, so that rounding cannot make two lines of a group take turns.
     """
-    first, _ = _line(v, t, theta, alive, STRIDED, WIDE)
-    first = tl.maximum(first, t * least)
-    second, k = _line(v, first, theta, alive, STRIDED, WIDE)
-    return tl.maximum(first, second), k, first
+    before = tl.zeros_like(t)  # not t: the compiler would not see that the loop changes it
+    slope = tl.zeros_like(t)
+    for _ in tl.range(0, steps, loop_unroll_factor=1):  # written out, it would not fit the cache of instructions
+        before = t
+        line, slope = _line(v, t, theta, alive, STRIDED, WIDE)
+        t = tl.maximum(line, t * least)
+        least = least * 0.0 + 1.0
+    return t, slope, before
 
 
 @triton.jit
-def moved_along(t, k, by):
-    """What lines of k members come to when theta rises; 0, a bound for any group, where there is no line."""
-    return tl.where(k > 0, tl.maximum(t - by / tl.maximum(k, 1), 0.0), 0.0)
+def moved_along(t, slope, by):
+    """What lines come to when theta rises; 0, a bound for any group, where there is no line."""
+    return tl.where(slope > 0, tl.maximum(t - by * slope, 0.0), 0.0)
 
 
 @triton.jit
-def in_gap(t, k, under, over, alive):
-    """Whether a cap is known: of a zero group, or still on the line of its k members, none of which changed sides."""
-    return ~alive | ((k > 0) & (t >= under.to(tl.float64)) & (t <= over.to(tl.float64)))
-
-
-@triton.jit
-def meet(place, turn, programs, a, b, c, d, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr):
-    """Each block brings four numbers; all leave with the sums, taken in the same order by every one of them.
-
-    A place has three sets of slots, which take turns from launch to launch. A word of 0 means that its block is still
-    to come, and no number is written as 0. Who has seen all the numbers of a turn knows that those of the turn before
-    have been read by all, and clears its own; who comes to the next turn makes that known with its numbers. So no block
-    finds old numbers in the set that it looks at. Slots of more blocks than there are now are shared out to be cleared.
-    """
-    if ALONE:
-        return a, b, c, d
-    else:
-        me = tl.program_id(0)
-        now = place + (turn % 3) * (4 * ROOM)
-        lane = tl.arange(0, 4)
-        mine = tl.where(lane < 2, tl.where(lane == 0, a, b), tl.where(lane == 2, c, d))
-        word = mine.to(tl.int64, bitcast=True)
-        word = tl.where(word == 0, -(2**63), word)  # which is -0.0
-        tl.debug_barrier()
-        tl.atomic_xchg(now + me * 4 + lane, word, sem="release", scope="gpu")
-        p = tl.arange(0, SLOTS)[:, None, None] * 4 + tl.arange(0, 2)[None, :, None] * 2 + tl.arange(0, 2)[None, None, :]
-        there = p < programs * 4
-        seen = tl.load(now + p, mask=there, other=1, volatile=True)
-        while tl.min(tl.min(tl.min((seen != 0).to(tl.int32), 2), 1), 0) == 0:
-            seen = tl.load(now + p, mask=there, other=1, volatile=True)
-        slot = tl.arange(0, ROOM)[:, None]
-        before = place + ((turn + 2) % 3) * (4 * ROOM) + slot * 4 + lane[None, :]
-        tl.store(before, tl.zeros([ROOM, 4], tl.int64), mask=slot % programs == me)
-        even, odd = tl.split(tl.sum(tl.where(there, seen.to(tl.float64, bitcast=True), 0.0), 0))
-        a, c = tl.split(even)
-        b, d = tl.split(odd)
-        return a, b, c, d
-
-
-@triton.jit
-def arrive(place, ROOM: tl.constexpr, ALONE: tl.constexpr):
-    """The turn of the first meeting of this launch."""
-    if ALONE:
-        return 0
-    else:
-        return tl.load(place + 12 * ROOM)
-
-
-@triton.jit
-def leave(place, turn, ROOM: tl.constexpr, ALONE: tl.constexpr):
-    """Leave the turn to the next launch. All blocks have read this launch's before the first meeting."""
-    if not ALONE:  # noqa: SIM102
-        if tl.program_id(0) == 0:
-            tl.store(place + 12 * ROOM, turn)
+def in_gap(t, slope, under, over, alive):
+    """Whether a cap is known: of a zero group, or still on the line of its members, none of which changed sides."""
+    return ~alive | ((slope > 0) & (t >= under.to(tl.float64)) & (t <= over.to(tl.float64)))
 
 
 @triton.jit

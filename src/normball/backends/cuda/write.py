@@ -3,7 +3,8 @@
 import triton
 import triton.language as tl
 
-from normball.backends.cuda.parts import arrive, leave, meet, rounded_down
+from normball.backends.cuda.meeting import arrive, in_block, leave, meet
+from normball.backends.cuda.parts import rounded_down
 
 SCALE, CLIP, SHRINK = 0, 1, 2
 
@@ -36,7 +37,7 @@ def totals(
 @triton.jit(do_not_specialize=["tiles", "programs"])
 def long(
     y, x, radius, theta_out, place, n, tiles, programs,
-    N: tl.constexpr, SLOTS: tl.constexpr, ROOM: tl.constexpr, ALONE: tl.constexpr,
+    N: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr,
 ):  # fmt: skip
     """One long vector projected onto the l1 ball by all the blocks together, which read it again in each round.
 
@@ -49,9 +50,9 @@ def long(
     for tile in range(me, tiles, programs):
         i = tile.to(tl.int64) * N + lanes
         sums += tl.abs(tl.load(y + i, mask=i < n, other=0.0)).to(tl.float64)
-    turn = arrive(place, ROOM, ALONE)
+    turn = arrive(place, SLOTS, ALONE)
     total = tl.sum(sums)
-    total, _, _, _ = meet(place, turn, programs, total, total, total, total, SLOTS, ROOM, ALONE)
+    total, _, _, _ = meet(place, turn, programs, in_block(total, total, total, total), SLOTS, ALONE)
     turn += 1
     bad = ~((total < float("inf")) & (C >= 0))
     inside = total <= C
@@ -68,7 +69,7 @@ def long(
             sums += tl.where(above, size, 0.0)
             counts += above.to(tl.int32)
         mass, count = tl.sum(sums), tl.sum(counts).to(tl.float64)
-        mass, count, _, _ = meet(place, turn, programs, mass, count, count, count, SLOTS, ROOM, ALONE)
+        mass, count, _, _ = meet(place, turn, programs, in_block(mass, count, count, count), SLOTS, ALONE)
         turn += 1
         ahead = (mass - C) / tl.maximum(count, 1.0)
         theta = tl.where(count > 0, tl.maximum(ahead, theta), theta)
@@ -83,7 +84,7 @@ def long(
     if me == 0:
         theta = tl.where(inside, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))
-    leave(place, turn, ROOM, ALONE)
+    leave(place, turn, SLOTS, ALONE)
 
 
 @triton.jit
