@@ -35,11 +35,11 @@ inline void finish(double radius, double scale, Dtype dtype, Solution& solution)
         const std::int64_t k = solution.clipped[active[i]];
         caps[i] = solution.mu[active[i]], weights[i] = k > 0 ? 1.0 / static_cast<double>(k) : 0.0;
     }
-    const double target = radius * scale;
-    for (int pass = 0; pass < 2; ++pass) {
+    const double target = radius * scale, weight = careful_sum(weights);
+    for (int pass = 0; pass < 2 && weight > 0.0; ++pass) {  // caps too small for any number weigh nothing
         const double excess = careful_sum(caps) - target;
         if (std::fabs(excess) <= 0x1p-51 * target) break;
-        const double step = excess / careful_sum(weights);
+        const double step = excess / weight;
         solution.theta += step;
         for (std::size_t i = 0; i < caps.size(); ++i) caps[i] = std::max(caps[i] - step * weights[i], 0.0);
     }
