@@ -176,32 +176,65 @@ public:
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
         if (outcome != Outcome::projected) return outcome;
 
-        const double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
-        Lines<T> lines(sums, peaks, floor);
-        const bool few = 4 * std::ssize(lines.group) <= reader_.groups();
-        const Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
+        const bool few = few_above(sums, floor);
+        Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        const double guess = lowered * aim.theta;
+        // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
+        // the answer if it makes all the others zero.
+        if (Reader::gathers && !few && guess > floor && few_above(sums, guess) &&
+            peaks_above(guess, sums, peaks) > 1.001 * radius_) {
+            solve_above(guess, aim, 0.0, sums, peaks, solution);
+            if (solution.theta >= guess) return outcome;
+            aim.theta = floor = std::max(floor, solution.theta);
+        }
+        solve_above(floor, aim, floor, sums, peaks, solution);
+        return outcome;
+    }
+
+private:
+    static constexpr double lowered = 0.97;  // an estimate of theta, so that it seldom leaves out a group that is not zero
+
+    // Whether so few groups are non-zero at theta that they are worth a copy.
+    bool few_above(const std::vector<double>& sums, double theta) const {
+        std::int64_t count = 0;
+        for (const double sum : sums) count += sum > theta;
+        return 4 * count <= reader_.groups();
+    }
+
+    static double peaks_above(double theta, const std::vector<double>& sums, const std::vector<double>& peaks) {
+        double all = 0.0;
+        for (std::size_t g = 0; g < sums.size(); ++g) all += sums[g] > theta ? peaks[g] : 0.0;
+        return all;
+    }
+
+    // The solution for the groups that are non-zero at `from` alone, which are not all in the ball. `floor` is a lower bound
+    // of their theta.
+    void solve_above(double from, const Aim& aim, double floor, const std::vector<double>& sums,
+                     const std::vector<double>& peaks, Solution& solution) const {
+        solution.copy.reset();  // of an earlier attempt
+        Lines<T> lines(sums, peaks, from);
         lines.guess(aim);
-        double reads = static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members());
+        const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
+        double read = groups * members;
         const auto search = [&](const auto& reader) {
             Search found(reader, lines, radius_, team_);
             solution.theta = found.run(aim, floor);
             return found.reads();
         };
-        if (Reader::gathers && few) {
+        if (Reader::gathers && 4 * std::ssize(lines.group) <= reader_.groups()) {
             auto copy = reader_.copy(lines.group, team_);
             lines.gathered = true;
-            reads += static_cast<double>(lines.group.size()) * static_cast<double>(reader_.members());
+            read += static_cast<double>(lines.group.size()) * members;
             search(typename Reader::Gathered(copy->view));
             if constexpr (Reader::writes_from_copy) solution.copy = std::move(copy);
         } else {
-            reads += search(reader_);
+            read += search(reader_);
         }
         report(lines, solution);
-        solution.reads = reads / (static_cast<double>(reader_.groups()) * static_cast<double>(reader_.members()));
-        return outcome;
+        solution.reads += read / (groups * members) - (solution.reads > 0.0 ? 1.0 : 0.0);
     }
 
-private:
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
     // Sums and peaks bound theta from both sides. Where they are so many times apart, a sample tells more, if the groups are
     // alike: the largest of the peaks is not so many times their mean. Else it takes bounds that are far apart; between others
@@ -284,6 +317,7 @@ private:
         const auto groups = static_cast<std::size_t>(reader_.groups());
         solution.mu.assign(groups, 0.0);
         solution.clipped.assign(groups, 0);
+        solution.active.clear();
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (lines.sum[i] <= solution.theta) continue;
             const auto g = static_cast<std::size_t>(lines.group[i]);
