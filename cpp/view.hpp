@@ -12,6 +12,7 @@
 #include <complex>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
 namespace normball {
 
@@ -85,6 +86,17 @@ public:
     // Offset of the index-th run of the inner axis.
     Offset outer_at(std::int64_t index) const { return decode(index, size_ - 1); }
 
+    // The lowest and the highest offset of all.
+    std::pair<std::int64_t, std::int64_t> reach(std::int64_t Offset::* which) const {
+        std::int64_t low = 0, high = 0;
+        for (int i = 0; i < size_; ++i) {
+            const Axis& axis = axes_[static_cast<std::size_t>(i)];
+            const std::int64_t last = (axis.extent - 1) * (axis.stride.*which);
+            (last < 0 ? low : high) += last;
+        }
+        return {low, high};
+    }
+
 private:
     Offset decode(std::int64_t index, int axes) const {
         Offset offset{};
@@ -111,6 +123,11 @@ struct View {
     std::int64_t groups() const { return group.count(); }
     std::int64_t members() const { return member.count(); }
     std::int64_t size() const { return groups() * members(); }
+
+    std::pair<std::int64_t, std::int64_t> reach(std::int64_t Offset::* which) const {
+        const auto across = group.reach(which), along = member.reach(which);
+        return {across.first + along.first, across.second + along.second};
+    }
 
     // f(g, place) for every group, with its place in the user's order.
     template <class F>

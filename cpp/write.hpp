@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "dispatch.hpp"
+#include "pages.hpp"
 #include "parallel.hpp"
 #include "rounding.hpp"
 #include "scratch.hpp"
@@ -238,6 +239,7 @@ void write_strips(const View& view, Write kind, const double* p, bool stream, Te
 // matters where they are subnormal.
 inline void write(const View& view, Write kind, const double* p, bool tiny, Team& team) {
     const Offset member = view.member.inner().stride, group = view.group.inner().stride;
+    touch_pages(view, team);
     const bool sound = std::none_of(p, p + view.groups(), [](double x) { return std::isnan(x); });
     with_type(view.dtype, [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {

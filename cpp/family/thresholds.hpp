@@ -144,7 +144,8 @@ private:
         const std::int64_t per_task = std::max<std::int64_t>(1, piece_elements / n), tasks = (m + per_task - 1) / per_task;
         const Offset step = view_.member.inner().stride;
         const bool writes = R::lie_in_memory && view_.out != nullptr && step.out == 1 && result_.finite && !order_.tiny;
-        const bool stream = view_.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
+        const bool stream = streams(view_);
+        if (writes) touch_pages(view_, team_);
         team_.run(tasks, [&](std::int64_t t) {
             const std::int64_t begin = (tasks - 1 - t) * per_task, end = std::min(begin + per_task, m);
             const Scratch<T> scratch(n + lane_limit);

@@ -130,6 +130,7 @@ private:
 // Every entry clipped to its group's cap.
 inline void apply(const View& view, const Solution& solution, Team& team) {
     if (solution.copy == nullptr || view.group.inner().stride.out != 1) return apply(view, solution.mu.data(), team);
+    touch_pages(view, team);
     if (view.dtype == Dtype::f32)
         Panels<float>::lay(view, *solution.copy, solution.mu.data(), team);
     else

@@ -50,7 +50,8 @@ public:
         const double mean = weight > 0.0 ? total / weight : 0.0;
         for (std::size_t g = 0; g < caps_.size(); ++g)
             moves_[g] = counts[g] == T(0) ? T(0) : static_cast<T>((sums[g] - mean) / static_cast<double>(counts[g]));
-        const bool stream = view_.size() * static_cast<std::int64_t>(sizeof(T)) >= streamed_bytes;
+        const bool stream = streams(view_);
+        touch_pages(view_, team_);
         rows ? write_rows(stream) : write_strips(stream);
         return mean;
     }

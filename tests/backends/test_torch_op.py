@@ -7,6 +7,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 
 import normball
+from normball.backends import torch_rules
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 RADIUS = 3.0
@@ -56,6 +57,22 @@ def test_the_memory_of_the_tensor_itself_is_read_and_written(dtype):
         assert normball.project_l1inf_(target, RADIUS) is target
         torch.testing.assert_close(target, expected)
         assert target._version > version
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_large_results_lie_as_the_input_does(dtype, monkeypatch):
+    """They are in memory of another maker, and may not be told from others."""
+    T = torch.randn(40, 6, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(3)).to(dtype)
+    for Y in (T, T.permute(2, 0, 1), T.transpose(0, 1), T[:, ::2], T[:1].expand(9, 6, 50), T.clone().requires_grad_()):
+        plain = normball.project_l1inf(Y, 2.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(torch_rules, "_LARGE", 1)
+            large = normball.project_l1inf(Y, 2.0)
+            again = normball.bilevel_l1inf(Y, 2.0)
+        assert torch.equal(large, plain)
+        assert large.stride() == plain.stride() == again.stride()
+        assert (large.dtype, large.requires_grad) == (plain.dtype, plain.requires_grad)
+        assert torch.equal(again, normball.bilevel_l1inf(Y, 2.0))
 
 
 def test_interior_points_keep_their_bits():

@@ -104,6 +104,36 @@ def test_in_place(case, dtype, layout):
 
 @every_case
 @pytest.mark.parametrize("axis", [0, 1])
+def test_results_of_more_than_one_large_page(case, axis):
+    """Their pages are touched before they are written: no byte may be hit that is still to be read, or not of `out`."""
+    shape = (620, 512)
+    Y = values(shape, "float64")
+    radius = 0.2 * case.exact_norm(Y, axis)
+    X = case.project(Y, radius, axis=axis)
+    assert_optimal(case, Y, X, radius, axis)
+    around = np.full((2 * shape[0] + 2, shape[1] + 3), np.nan)
+    places = {
+        "window": around[1 : shape[0] + 1, :-3],
+        "every other row": around[1 : 2 * shape[0] : 2, :-3],
+        "rows reversed": np.full(shape, np.nan)[::-1],
+        "transposed": np.full(shape[::-1], np.nan).T,
+    }
+    for name, out in places.items():
+        around[...] = np.nan
+        case.project(Y, radius, axis=axis, out=out)
+        assert_close(case, out, X, Y, axis, note=name)
+        assert np.isfinite(out.base).sum() == out.size, name
+    both = np.concatenate([Y, np.full(shape, np.nan)])
+    halves = both[: shape[0]], both[shape[0] :]
+    case.project(halves[0], radius, axis=axis, out=halves[1])
+    assert halves[0].tobytes() == Y.tobytes()
+    assert_close(case, halves[1], X, Y, axis, note="second half")
+    case.project(halves[0], radius, axis=axis, out=halves[0])
+    assert_close(case, halves[0], X, Y, axis, note="in place")
+
+
+@every_case
+@pytest.mark.parametrize("axis", [0, 1])
 def test_out_that_overlaps_the_input(case, axis):
     start = values((40, 40), "float64")
     buffer = np.zeros((43, 42))

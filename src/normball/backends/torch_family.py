@@ -19,7 +19,7 @@ from normball import _validate
 from normball._info import OperatorInfo
 from normball.backends import cpu, cuda, torch_checks
 from normball.backends.family import NORMS, OPERATORS, VECTORS
-from normball.backends.torch_rules import expand, others
+from normball.backends.torch_rules import expand, others, result_like
 
 __all__ = ["aggregate", "caps", "magnitudes", "norm", "operate", "path", "project_box"]
 
@@ -249,7 +249,7 @@ def _host(
     return_info: bool,
     weights: Any,
 ) -> Any:
-    X = torch.empty_like(Y, requires_grad=False) if out is None else out
+    X = result_like(Y) if out is None else out
     done = cpu.operate(
         name, Y.detach().numpy(), C.numpy(), axis, batch_axis, X.detach().numpy(), check_finite, threads, return_info,
         weights,

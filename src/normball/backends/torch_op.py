@@ -18,7 +18,7 @@ from normball._info import ProjectionInfo
 from normball.backends import torch_checks
 from normball.backends.cpu import METHODS
 from normball.backends.torch_family import aggregate, caps, magnitudes, norm, operate, path, project_box
-from normball.backends.torch_rules import RULES, others
+from normball.backends.torch_rules import RULES, others, result_like
 
 __all__ = [
     "aggregate",
@@ -58,7 +58,7 @@ def project_l1inf(
             radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
         if out is not None:
             torch_checks.output(out, Y, radius)
-        X = _result_like(Y) if out is None else out
+        X = result_like(Y) if out is None else out
         told = RULES["l1inf"].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, warm_start,
                                    return_info, radius_name)  # fmt: skip
         if out is not None:
@@ -77,7 +77,7 @@ def project_l1inf(
     arguments = (radius, "l1inf", axes, batch, method, check_finite, threads)
     begin = start or (None, None)
     if alone:
-        X = _result_like(Y) if out is None else out
+        X = result_like(Y) if out is None else out
         mu, theta = _write(Y, X, *arguments, *begin)
         if out is not None:
             torch.autograd.graph.increment_version(out)
@@ -133,10 +133,6 @@ def differentiated(Y: Tensor, radius: Any) -> bool:
     )
 
 
-def _result_like(Y: Tensor) -> Tensor:
-    return torch.empty_like(Y, requires_grad=False)
-
-
 def _write(
     Y: Tensor,
     X: Tensor,
@@ -177,13 +173,13 @@ def _op(
     warm_mu: Tensor | None,
     warm_theta: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    X = _result_like(Y)
+    X = result_like(Y)
     return X, *_write(Y, X, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta)
 
 
 @_op.register_fake
 def _(Y, radius, ball, axis, batch_axis, *_):  # type: ignore[no-untyped-def]
-    return _result_like(Y), *_empty_info(Y, axis, batch_axis)
+    return torch.empty_like(Y, requires_grad=False), *_empty_info(Y, axis, batch_axis)
 
 
 @torch.library.custom_op("normball::project_into", mutates_args={"out"})
