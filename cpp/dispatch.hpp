@@ -159,7 +159,7 @@ template <class T>
 struct PanelKernels {
     // Fills the panels at `to`: panel q takes the picks up to ends[q]. Lanes that no pick names become 0.
     void (*pick)(const T* y, std::int64_t stride, std::int64_t rows, std::int64_t width, const Pick* picks,
-                 const std::int64_t* ends, std::int64_t panels, T* to, std::int64_t apart);
+                 const std::int64_t* ends, std::int64_t panels, T* to, std::int64_t apart, bool near);
     // Lays them back, clipped to their caps, where the bits of `picked` are, one for each column of the strip, and zeros
     // elsewhere. The first `skip` lanes are left out. Four bytes beyond the bits are read. `row` is room for rows_laid rows of
     // all the panels, each with two registers more.

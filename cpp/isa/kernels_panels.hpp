@@ -8,7 +8,7 @@
 namespace normball::NORMBALL_ISA {
 
 // R rows at once, because each pick waits for the one before.
-template <class T, bool Partial, Index R>
+template <class T, bool Partial, bool Near, Index R>
 void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
                      Index apart) {
     using L = Lanes<T>;
@@ -18,8 +18,10 @@ void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, c
         for (auto& lanes : all) lanes = L::all(0);
         for (; p < ends[q]; ++p) {
             const T* from = y + picks[p].at;
-            for (Index r = 0; r < R; ++r, from += stride)
+            for (Index r = 0; r < R; ++r, from += stride) {
+                if (!Near) ask_for(from + R * stride);
                 all[r] = L::pick(all[r], picks[p].to, Partial ? L::load_first(from, width) : L::load(from), picks[p].from);
+            }
         }
         T* const panel = to + q * apart;
         // There are more panels than the hardware follows.
@@ -27,16 +29,25 @@ void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, c
     }
 }
 
-template <class T>
-void strip_pick(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
-                Index apart) {
-    constexpr Index W = Lanes<T>::width, R = 4;
-    for (Index r = 0, n; r < rows; r += n, y += n * stride, to += n * W) {
-        n = rows - r >= R ? R : 1;
-        const auto some = width < W ? (n == R ? strip_pick_rows<T, true, R> : strip_pick_rows<T, true, 1>)
-                                    : (n == R ? strip_pick_rows<T, false, R> : strip_pick_rows<T, false, 1>);
+template <class T, bool Partial, bool Near>
+void strip_pick_of(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels,
+                   T* to, Index apart) {
+    for (Index r = 0, n; r < rows; r += n, y += n * stride, to += n * Lanes<T>::width) {
+        n = rows - r >= 8 ? 8 : rows - r >= 4 ? 4 : 1;
+        const auto some = n == 8   ? strip_pick_rows<T, Partial, Near, 8>
+                          : n == 4 ? strip_pick_rows<T, Partial, Near, 4>
+                                   : strip_pick_rows<T, Partial, true, 1>;
         some(y, stride, width, picks, ends, panels, to, apart);
     }
+}
+
+template <class T>
+void strip_pick(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
+                Index apart, bool near) {
+    const auto by = width < Lanes<T>::width ? strip_pick_of<T, true, true>
+                    : near                  ? strip_pick_of<T, false, true>
+                                            : strip_pick_of<T, false, false>;
+    by(y, stride, rows, width, picks, ends, panels, to, apart);
 }
 
 // The bits of a register of columns that begins anywhere.

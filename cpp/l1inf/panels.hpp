@@ -69,11 +69,12 @@ public:
             picks.back().from[lane++] = static_cast<std::uint8_t>(place.lane);
         }
         ends.push_back(std::ssize(picks));
-        team.run((members + rows_at_once - 1) / rows_at_once, [&](std::int64_t task) {
-            const std::int64_t first = task * rows_at_once;
+        const std::int64_t tasks = (members + rows_at_once - 1) / rows_at_once;
+        team.run(tasks, [&](std::int64_t task) {
+            const std::int64_t first = (tasks - 1 - task) * rows_at_once;
             over_rows(view, first, rows_at_once, [&](Offset from, std::int64_t r, std::int64_t n) {
                 panel_kernels<T>().pick(static_cast<const T*>(view.in) + from.in, view.member.inner().stride.in, n, extent,
-                                        picks.data(), ends.data(), panels, to + (first + r) * lanes, apart);
+                                        picks.data(), ends.data(), panels, to + (first + r) * lanes, apart, !streams(view));
             });
         });
         return copy;
