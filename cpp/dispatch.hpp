@@ -63,7 +63,7 @@ struct Kernels {
     void (*highest_caps)(const double* sums, const double* peaks, std::int64_t count, double theta, double* value,
                          double* slope);
     // Lists the entries above a level, and returns how many.
-    std::int64_t (*list_above)(const double* x, std::int64_t count, double level, std::size_t* found);
+    std::int64_t (*list_above)(const double* x, std::int64_t count, double level, std::int64_t* found);
     // Sum with the rounding errors carried along: exact to the last bit or two for terms of one sign.
     double (*careful_sum)(const double* x, std::int64_t count);
     // x as T holds it, rounded down, for x >= 0.

@@ -56,20 +56,21 @@ inline void highest_caps(const double* sums, const double* peaks, Index count, d
     *value = total(values), *slope = total(slopes);
 }
 
-inline Index list_bits(unsigned bits, Index from, std::size_t* found) {
+template <class Number>
+Index list_bits(unsigned bits, Index from, Number* found) {
     Index number = 0;
-    for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<std::size_t>(from + __builtin_ctz(bits));
+    for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<Number>(from + __builtin_ctz(bits));
     return number;
 }
 
-inline Index list_above(const double* x, Index count, double level, std::size_t* found) {
+inline Index list_above(const double* x, Index count, double level, Index* found) {
     using D = Lanes<double>;
     const auto least = D::all(level);
     Index number = 0, i = 0;
     for (; i + D::width <= count; i += D::width)
         number += list_bits(D::bits(D::above(D::load(x + i), least)), i, found + number);
     for (; i < count; ++i)
-        if (x[i] > level) found[number++] = static_cast<std::size_t>(i);
+        if (x[i] > level) found[number++] = i;
     return number;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "dispatch.hpp"
@@ -35,19 +36,25 @@ struct Lines {
     std::vector<double> below, above;  // -1: not yet read; 0 and -1: a guess, which holds nowhere
     bool gathered = false;             // the reader has these groups alone, in this order
 
-    // A line for each group that is non-zero at theta = from. All are still to be read.
-    Lines(const std::vector<double>& sums, const std::vector<double>& peaks, double from) {
-        std::vector<std::size_t> found(sums.size());
-        const auto n = static_cast<std::size_t>(kernels<T>().list_above(sums.data(), std::ssize(sums), from, found.data()));
+    // A line for each of the groups. All are still to be read.
+    Lines(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups) {
+        add(sums, peaks, groups, 0);
+    }
+
+    // Others, from a place on to which idle lines lead.
+    void add(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups,
+             std::int64_t place) {
+        const std::size_t begin = size(), first = static_cast<std::size_t>(place), n = first + groups.size();
         // One more, that is always zero: lanes without a group of their own look there.
         group.resize(n), sum.resize(n + 1), top.resize(n + 1), mean.resize(n + 1), weight.resize(n + 1);
-        below.assign(n + 1, -1.0), above.assign(n + 1, -1.0);
-        for (std::size_t i = 0; i < n; ++i) {
-            const std::size_t g = found[i];
-            group[i] = static_cast<std::int64_t>(g), sum[i] = sums[g];
+        below.resize(n + 1, -1.0), above.resize(n + 1, -1.0);
+        for (std::size_t i = begin; i < first; ++i) sum[i] = mean[i] = weight[i] = 0.0, top[i] = mean[i];
+        for (std::size_t i = first; i < n; ++i) {
+            const auto g = static_cast<std::size_t>(group[i] = groups[i - first]);
+            sum[i] = sums[g];
             top[i] = static_cast<double>(just_below(static_cast<T>(peaks[g])));
         }
-        top[n] = mean[n] = std::numeric_limits<double>::infinity();
+        sum[n] = weight[n] = 0.0, top[n] = mean[n] = std::numeric_limits<double>::infinity();
     }
 
     std::size_t size() const { return group.size(); }
@@ -55,9 +62,9 @@ struct Lines {
     std::int64_t place(std::size_t i) const { return gathered ? static_cast<std::int64_t>(i) : group[i]; }
     double cap(std::size_t i, double theta) const { return std::max(mean[i] - theta * weight[i], 0.0); }
 
-    // Where to start looking for the caps.
-    void guess(const Aim& aim) {
-        kernels<T>().first_guesses(arrays(), group.data(), aim.theta, aim.share, aim.cap, aim.slope, aim.caps);
+    // Where to start looking for the caps, from one line on.
+    void guess(const Aim& aim, std::size_t first = 0) {
+        kernels<T>().first_guesses(arrays(first), group.data() + first, aim.theta, aim.share, aim.cap, aim.slope, aim.caps);
     }
 
     // The lines that must be read: those that do not hold at theta, and those not yet read of the groups that are non-zero
@@ -78,10 +85,18 @@ struct Lines {
         return all;
     }
 
-    LineArrays arrays() {
-        return {sum.data(), top.data(), mean.data(), weight.data(), below.data(), above.data(), size()};
+    LineArrays arrays(std::size_t first = 0) {
+        return {&sum[first], &top[first], &mean[first], &weight[first], &below[first], &above[first], size() - first};
     }
 };
+
+// The groups that are non-zero at theta, in rising order.
+template <class T>
+std::vector<std::int64_t> groups_above(const std::vector<double>& sums, double theta) {
+    std::vector<std::int64_t> found(sums.size());
+    found.resize(static_cast<std::size_t>(kernels<T>().list_above(sums.data(), std::ssize(sums), theta, found.data())));
+    return found;
+}
 
 // Root of the lower bound that the lines k = n and k = 1 of every group give, which is convex: a step of Newton's method
 // lands left of the root from anywhere, so some of the groups may tell where to begin. Any bound will do, if it is one: the

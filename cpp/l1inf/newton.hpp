@@ -170,7 +170,7 @@ public:
         solution = {};
         const auto groups = static_cast<std::size_t>(reader_.groups());
         std::vector<double> sums(groups), peaks(groups);
-        reader_.stats(team_, sums.data(), peaks.data());
+        [[maybe_unused]] auto picked = reader_.stats(team_, non_zero_before(warm_start), sums.data(), peaks.data());
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
         const Outcome outcome = classify(sums, peaks, radius_, largest);
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
@@ -179,6 +179,8 @@ public:
         double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         const bool few = few_above(sums, floor);
         Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        if constexpr (Reader::writes_from_copy)
+            if (picked && solve_picked(*picked, aim, sums, peaks, floor, solution)) return outcome;
         const double guess = lowered * aim.theta;
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
@@ -195,6 +197,16 @@ public:
 private:
     static constexpr double lowered = 0.97;  // an estimate of theta, so that it seldom leaves out a group that is not zero
 
+    // The groups that a warm start has as non-zero, if they are worth a copy.
+    std::vector<std::int64_t> non_zero_before(const Solution* warm_start) const {
+        std::vector<std::int64_t> groups;
+        if (!Reader::writes_from_copy || warm_start == nullptr) return groups;
+        for (std::size_t g = 0; g < warm_start->mu.size(); ++g)
+            if (warm_start->mu[g] > 0.0) groups.push_back(static_cast<std::int64_t>(g));
+        if (4 * std::ssize(groups) > reader_.groups()) groups.clear();
+        return groups;
+    }
+
     // Whether so few groups are non-zero at theta that they are worth a copy.
     bool few_above(const std::vector<double>& sums, double theta) const {
         std::int64_t count = 0;
@@ -208,12 +220,48 @@ private:
         return all;
     }
 
+    // The solution for the groups that the first read has copied, and those few that turn out to be non-zero as well. A theta of
+    // fewer groups is a lower bound. False where too many come up; aim and floor are then the better for it.
+    template <class Picker>
+    bool solve_picked(Picker& picker, Aim& aim, const std::vector<double>& sums, const std::vector<double>& peaks,
+                      double& floor, Solution& solution) const {
+        const std::vector<std::int64_t>& groups = picker.copy().groups;
+        double all = 0.0;
+        std::vector<char> known(sums.size());
+        for (const std::int64_t g : groups) all += peaks[static_cast<std::size_t>(g)], known[static_cast<std::size_t>(g)] = 1;
+        if (!(all > 1.001 * radius_)) return false;
+        Lines<T> lines(sums, peaks, groups);
+        lines.guess(aim);
+        lines.gathered = true;
+        const typename Reader::Gathered reader(picker.copy().view);
+        for (double bound = 0.0;;) {
+            const double theta = Search(reader, lines, radius_, team_).run(aim, bound);
+            std::vector<std::int64_t> others = groups_above<T>(sums, std::max(theta, floor));
+            std::erase_if(others, [&](std::int64_t g) { return known[static_cast<std::size_t>(g)]; });
+            if (others.empty()) {
+                solution.theta = theta;
+                report(lines, solution);
+                solution.reads = 1.0 + static_cast<double>(picker.copy().more.size()) / static_cast<double>(reader_.groups());
+                solution.copy = picker.take();
+                return true;
+            }
+            aim.theta = bound = theta;
+            if (!picker.copy().more.empty() || std::ssize(others) > picker.room()) break;
+            const std::int64_t place = picker.add(others);
+            lines.add(sums, peaks, others, place);
+            lines.guess(aim, static_cast<std::size_t>(place));
+            for (const std::int64_t g : others) known[static_cast<std::size_t>(g)] = 1;
+        }
+        aim.theta = floor = std::max(floor, aim.theta);
+        return false;
+    }
+
     // The solution for the groups that are non-zero at `from` alone, which are not all in the ball. `floor` is a lower bound
     // of their theta.
     void solve_above(double from, const Aim& aim, double floor, const std::vector<double>& sums,
                      const std::vector<double>& peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
-        Lines<T> lines(sums, peaks, from);
+        Lines<T> lines(sums, peaks, groups_above<T>(sums, from));
         lines.guess(aim);
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
         double read = groups * members;

@@ -41,43 +41,94 @@ private:
     std::int64_t extent_, lanes_, begin_ = 0, end_ = 0;
 };
 
+// Calls f(where, how many rows after the first, how many rows) for runs of equally spaced members [first, first + count), as
+// far as there are so many.
+template <class F>
+void over_rows(const View& view, std::int64_t first, std::int64_t count, F f) {
+    const Axis inner = view.member.inner();
+    const std::int64_t end = std::min(first + count, view.members());
+    for (std::int64_t r = first, n; r < end; r += n) {
+        const std::int64_t row = r % inner.extent;
+        n = std::min(end - r, inner.extent - row);
+        f(view.member.outer_at(r / inner.extent) + row * inner.stride, r - first, n);
+    }
+}
+
+// Copies groups into panels, some rows at a time.
+template <class T>
+class Picker {
+public:
+    // Of groups in rising order. There may be room for one panel more.
+    Picker(const View& view, std::span<const std::int64_t> groups, bool with_room)
+        : view_(view), lanes_(kernels<T>().lanes), panels_((std::ssize(groups) + lanes_ - 1) / lanes_),
+          // An odd number of rows: a power of two would have the panels compete for the same few places in the cache.
+          apart_((view.members() | 1) * lanes_) {
+        const std::int64_t all = panels_ + (with_room ? 1 : 0);
+        copy_ = std::make_unique<GroupCopy>(std::vector(groups.begin(), groups.end()),
+                                            all * apart_ * static_cast<std::int64_t>(sizeof(T)));
+        to_ = static_cast<T*>(copy_->memory.get());  // which another thread would not be told
+        copy_->view.dtype = view.dtype, copy_->view.in = to_;
+        copy_->view.group.push({all, {apart_, 0, 0}});
+        copy_->view.group.push({lanes_, {1, 0, 0}});
+        copy_->view.member.push({view.members(), {lanes_, 0, 0}});
+        plan(groups);
+    }
+
+    // Copies members [first, first + count), as far as there are so many.
+    void rows(std::int64_t first, std::int64_t count) const { rows_to(0, first, count); }
+
+    // Puts so few groups more where there is room, in rising order. Returns the place of the first in the copy.
+    std::int64_t add(std::span<const std::int64_t> groups) {
+        copy_->more.assign(groups.begin(), groups.end());
+        picks_.clear(), ends_.clear();
+        plan(groups);
+        rows_to(panels_, 0, view_.members());
+        return panels_ * lanes_;
+    }
+
+    std::int64_t room() const { return lanes_; }
+    const GroupCopy& copy() const { return *copy_; }
+    std::unique_ptr<GroupCopy> take() { return std::move(copy_); }
+
+private:
+    void plan(std::span<const std::int64_t> groups) {
+        Registers place(view_, lanes_);
+        std::int64_t lane = 0;
+        for (const std::int64_t group : groups) {
+            if (lane == lanes_) ends_.push_back(std::ssize(picks_)), lane = 0;
+            if (place.go_to(group) || lane == 0) picks_.push_back({place.at});
+            picks_.back().to |= static_cast<std::uint16_t>(1u << lane);
+            picks_.back().from[lane++] = static_cast<std::uint8_t>(place.lane);
+        }
+        ends_.push_back(std::ssize(picks_));
+    }
+
+    void rows_to(std::int64_t panel, std::int64_t first, std::int64_t count) const {
+        T* const to = to_ + panel * apart_;
+        over_rows(view_, first, count, [&](Offset from, std::int64_t r, std::int64_t n) {
+            panel_kernels<T>().pick(static_cast<const T*>(view_.in) + from.in, view_.member.inner().stride.in, n,
+                                    view_.group.inner().extent, picks_.data(), ends_.data(), std::ssize(ends_),
+                                    to + (first + r) * lanes_, apart_, !streams(view_));
+        });
+    }
+
+    const View& view_;
+    std::int64_t lanes_, panels_, apart_;
+    std::vector<Pick> picks_;
+    std::vector<std::int64_t> ends_;  // of the picks of each panel
+    std::unique_ptr<GroupCopy> copy_;
+    T* to_;
+};
+
 template <class T>
 class Panels {
 public:
-    // Copies groups, given in rising order.
+    // Copies groups, given in rising order. Backwards, for the end of the matrix is what the last read left in the cache.
     static std::unique_ptr<GroupCopy> pick(const View& view, std::span<const std::int64_t> groups, Team& team) {
-        const std::int64_t lanes = kernels<T>().lanes, members = view.members(), extent = view.group.inner().extent;
-        const std::int64_t panels = (std::ssize(groups) + lanes - 1) / lanes;
-        // An odd number of rows: a power of two would have the panels compete for the same few places in the cache.
-        const std::int64_t apart = (members | 1) * lanes;
-        auto copy = std::make_unique<GroupCopy>(std::vector(groups.begin(), groups.end()),
-                                                panels * apart * static_cast<std::int64_t>(sizeof(T)));
-        T* const to = static_cast<T*>(copy->memory.get());
-        copy->view.dtype = view.dtype, copy->view.in = to;
-        copy->view.group.push({panels, {apart, 0, 0}});
-        copy->view.group.push({lanes, {1, 0, 0}});
-        copy->view.member.push({members, {lanes, 0, 0}});
-
-        std::vector<Pick> picks;
-        std::vector<std::int64_t> ends;  // of the picks of each panel
-        Registers place(view, lanes);
-        std::int64_t lane = 0;
-        for (const std::int64_t group : groups) {
-            if (lane == lanes) ends.push_back(std::ssize(picks)), lane = 0;
-            if (place.go_to(group) || lane == 0) picks.push_back({place.at});
-            picks.back().to |= static_cast<std::uint16_t>(1u << lane);
-            picks.back().from[lane++] = static_cast<std::uint8_t>(place.lane);
-        }
-        ends.push_back(std::ssize(picks));
-        const std::int64_t tasks = (members + rows_at_once - 1) / rows_at_once;
-        team.run(tasks, [&](std::int64_t task) {
-            const std::int64_t first = (tasks - 1 - task) * rows_at_once;
-            over_rows(view, first, rows_at_once, [&](Offset from, std::int64_t r, std::int64_t n) {
-                panel_kernels<T>().pick(static_cast<const T*>(view.in) + from.in, view.member.inner().stride.in, n, extent,
-                                        picks.data(), ends.data(), panels, to + (first + r) * lanes, apart, !streams(view));
-            });
-        });
-        return copy;
+        Picker<T> picker(view, groups, false);
+        const std::int64_t tasks = (view.members() + rows_at_once - 1) / rows_at_once;
+        team.run(tasks, [&](std::int64_t task) { picker.rows((tasks - 1 - task) * rows_at_once, rows_at_once); });
+        return picker.take();
     }
 
     // Writes the whole matrix: the groups of the copy clipped to their caps, and zeros.
@@ -95,6 +146,10 @@ public:
             ++begin[group / width + 1];
         }
         for (std::size_t l = 1; l < begin.size(); ++l) begin[l] += begin[l - 1];
+        std::vector<T> more(copy.more.size());
+        std::vector<std::int64_t> columns;
+        for (std::size_t i = 0; i < more.size(); ++i)
+            more[i] = round_down<T>(caps[copy.more[i]]), columns.push_back(view.group.at(copy.more[i]).out);
         const bool stream = streams(view);
         team.run((view.members() + rows_at_once - 1) / rows_at_once, [&](std::int64_t task) {
             std::vector<T> row(static_cast<std::size_t>(rows_laid * (copy.view.groups() + 2 * lanes)));
@@ -107,25 +162,17 @@ public:
                                            cap.data() + panel * lanes, row.data(), static_cast<T*>(view.out) + to.out,
                                            view.member.inner().stride.out, n, extent, picked.data() + l * bytes, stream);
                 }
+                const T* const last = from + (copy.view.group.outer_count() - 1) * apart + r * lanes;
+                for (std::size_t i = 0; i < more.size(); ++i)
+                    for (std::int64_t k = 0; k < n; ++k)
+                        static_cast<T*>(view.out)[at.out + k * view.member.inner().stride.out + columns[i]] =
+                            clip(last[k * lanes + static_cast<std::int64_t>(i)], more[i]);
             });
         });
     }
 
 private:
     static constexpr std::int64_t rows_at_once = 64;
-
-    // Calls f(where, how many rows after the first, how many rows) for runs of equally spaced members [first, first + count),
-    // as far as there are so many.
-    template <class F>
-    static void over_rows(const View& view, std::int64_t first, std::int64_t count, F f) {
-        const Axis inner = view.member.inner();
-        const std::int64_t end = std::min(first + count, view.members());
-        for (std::int64_t r = first, n; r < end; r += n) {
-            const std::int64_t row = r % inner.extent;
-            n = std::min(end - r, inner.extent - row);
-            f(view.member.outer_at(r / inner.extent) + row * inner.stride, r - first, n);
-        }
-    }
 };
 
 // Every entry clipped to its group's cap.

@@ -13,10 +13,11 @@
 
 namespace normball {
 
-// Some groups of the matrix, copied, in the order in which they are listed; the view may have more, all zero.
+// Some groups of the matrix, copied, in the order in which they are listed, and a few more, where the last inner axis of the
+// view begins; the view may have others, all zero.
 struct GroupCopy {
     GroupCopy(std::vector<std::int64_t> which, std::int64_t bytes) : groups(std::move(which)), memory(bytes) {}
-    std::vector<std::int64_t> groups;
+    std::vector<std::int64_t> groups, more;
     ScratchBytes memory;
     View view;
 };

@@ -41,7 +41,7 @@ inline void read_stats(const View& view, double scale, Team& team, std::vector<d
                        std::vector<double>& peaks) {
     sums.resize(static_cast<std::size_t>(view.groups()));
     peaks.resize(static_cast<std::size_t>(view.groups()));
-    with_reader(view, scale, [&](const auto& reader) { reader.stats(team, sums.data(), peaks.data()); });
+    with_reader(view, scale, [&](const auto& reader) { reader.stats(team, {}, sums.data(), peaks.data()); });
 }
 
 class ViewGroups : public Groups {

@@ -39,11 +39,12 @@ public:
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
-    // Sums and peaks of all the groups.
-    void stats(Team& team, double* sums, double* peaks) const {
+    // Sums and peaks of all the groups. Nothing is copied: groups are evaluated where they lie.
+    bool stats(Team& team, std::span<const std::int64_t>, double* sums, double* peaks) const {
         team.run((groups() + per_chunk_ - 1) / per_chunk_, [&](std::int64_t c) {
             stats_of(c * per_chunk_, std::min((c + 1) * per_chunk_, groups()), sums, peaks);
         });
+        return false;
     }
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.

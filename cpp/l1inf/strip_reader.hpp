@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,31 +44,49 @@ public:
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
-    // Sums and peaks of all the groups. Tall strips are cut into ranges of rows, so that there is work for more threads
-    // than there are strips.
-    void stats(Team& team, double* sums, double* peaks) const {
+    // Sums and peaks of all the groups, and a copy of those that are `expected` to be non-zero, in rising order, if that can be
+    // had from the same read. Tall strips are cut into ranges of rows, so that there is work for more threads than there are
+    // strips; for a copy, all the strips of a few rows are read before the next rows.
+    std::optional<Picker<T>> stats(Team& team, std::span<const std::int64_t> expected, double* sums, double* peaks) const {
         const Axis inner = view_.member.inner();
         const std::int64_t strips = groups() / line_ * per_line(wide_);
+        std::optional<Picker<T>> picker;
+        if (!expected.empty() && view_.member.outer_count() == 1) picker.emplace(view_, expected, true);
+        const std::int64_t fewest_rows = picker ? 250 : 1000;
         const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
+        const std::int64_t together = picker ? strips : 1;
+        const std::int64_t most_rows = picker ? rows_to_pick() : inner.extent;
         // What each range finds lies behind what the one before has found.
         const auto all = static_cast<std::size_t>(groups());
         std::vector<double> more_sums(ranges > 1 ? all * static_cast<std::size_t>(ranges - 1) : 0), more_peaks(more_sums.size());
-        team.run(strips * ranges, [&](std::int64_t job) {
-            const Strip strip = strip_of(job % strips, wide_);
-            const std::int64_t range = job / strips, first = range * inner.extent / ranges;
-            const std::int64_t rows = (range + 1) * inner.extent / ranges - first;
-            // A strip's own place, with room behind it for the lanes of its last register.
-            std::vector<double> s(static_cast<std::size_t>(strip.width + lane_limit));
-            std::vector<T> p(static_cast<std::size_t>(strip.width + lane_limit));
-            blocks(strip.base, [&](const T* y, std::int64_t stride, std::int64_t) {
-                kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, s.data(), p.data(), near_);
-            });
-            const std::int64_t to = (range > 0 ? range - 1 : 0) * groups() + strip.group;
-            std::copy_n(s.data(), strip.width, (range > 0 ? more_sums.data() : sums) + to);
-            std::copy_n(p.data(), strip.width, (range > 0 ? more_peaks.data() : peaks) + to);
+        team.run(strips / together * ranges, [&](std::int64_t job) {
+            const std::int64_t range = job * together / strips, end = (range + 1) * inner.extent / ranges;
+            // Every strip has its own place, with room behind it for the lanes of its last register.
+            const auto place = static_cast<std::size_t>(std::min(wide_, line_) + lane_limit);
+            std::vector<double> s(static_cast<std::size_t>(together) * place);
+            std::vector<T> p(s.size());
+            for (std::int64_t first = range * inner.extent / ranges, rows; first < end; first += rows) {
+                rows = std::min(most_rows, end - first);
+                for (std::int64_t c = 0; c < together; ++c) {
+                    const Strip strip = strip_of(job * together % strips + c, wide_);
+                    const auto at = static_cast<std::size_t>(c) * place;
+                    blocks(strip.base, [&](const T* y, std::int64_t stride, std::int64_t) {
+                        kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, &s[at], &p[at], near_);
+                    });
+                }
+                if (picker) picker->rows(first, rows);
+            }
+            for (std::int64_t c = 0; c < together; ++c) {
+                const Strip strip = strip_of(job * together % strips + c, wide_);
+                const auto at = static_cast<std::size_t>(c) * place;
+                const std::int64_t to = (range > 0 ? range - 1 : 0) * groups() + strip.group;
+                std::copy_n(&s[at], strip.width, (range > 0 ? more_sums.data() : sums) + to);
+                std::copy_n(&p[at], strip.width, (range > 0 ? more_peaks.data() : peaks) + to);
+            }
         });
         for (std::size_t at = 0, g = 0; at < more_sums.size(); ++at, g = g + 1 < all ? g + 1 : 0)
             sums[g] += more_sums[at], peaks[g] = std::max(peaks[g], more_peaks[at]);
+        return picker;
     }
 
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
@@ -115,7 +134,13 @@ private:
     static constexpr std::int64_t stream_bytes = std::int64_t(1) << 13;  // of a row: two pages, long enough to stream
     static constexpr std::int64_t kept_bytes = std::int64_t(1) << 19;  // of a strip: half a usual second cache
     static constexpr std::int64_t worth_keeping_bytes = std::int64_t(1) << 12;  // of a row: shorter ones come slowly
-    static constexpr std::int64_t fewest_rows = 1024, most_ranges = 8;
+    static constexpr std::int64_t most_ranges = 8;
+
+    // Rows that stay in a cache between the sums and the copy; a multiple of those that are added up together.
+    std::int64_t rows_to_pick() const {
+        const std::int64_t row = groups() * static_cast<std::int64_t>(sizeof(T));
+        return std::clamp<std::int64_t>(kept_bytes / row / 16, 1, 4) * 16;
+    }
 
     struct Strip {
         const T* base;

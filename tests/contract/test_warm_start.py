@@ -5,6 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+import normball
+
 from .data import DISTRIBUTIONS, matrix
 from .judge import assert_close, assert_optimal
 from .registry import L1INF
@@ -99,3 +101,27 @@ def test_the_start_is_not_changed(case):
     assert np.array_equal(info.mu, mu)
     assert np.array_equal(info.nonzero, nonzero)
     assert info.theta == theta
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("where", ["out", "in place", "window"])
+def test_groups_that_come_and_go(case, dtype, where):
+    """The groups of the start may be copied ahead: those that are missing there must be found, be they few or many."""
+    rng = np.random.default_rng(5)
+    shape = (2060 if case.fast else 40, 3, 120)
+    Y = rng.normal(size=shape).astype(dtype) * rng.uniform(0.5, 1.0, size=shape[1:]).astype(dtype)
+    radius = normball.radius_for_sparsity(Y, axis=0, n_groups=60)
+    expected, info = case.project(Y, radius, axis=0, return_info=True)
+    groups, zero = np.argwhere(info.nonzero), np.argwhere(~info.nonzero)
+    assert len(groups) == 60
+    for gone in (0, 1, 8, 9, 16, 17, 59, 60):
+        for come in (0, 1, 30):
+            mu = np.array(info.mu)
+            mu[tuple(rng.permutation(groups)[:gone].T)] = 0
+            mu[tuple(rng.permutation(zero)[:come].T)] = 1
+            W = np.empty((*shape[:2], 125), dtype)[..., 2:-3]  # three lines of groups side by side
+            W[...] = Y
+            out = {"out": np.empty_like(Y), "in place": W, "window": np.empty((*shape[:2], 125), dtype)[..., 1:-4]}[where]
+            X = case.project(W, radius, axis=0, out=out, warm_start=dataclasses.replace(info, mu=mu))
+            assert_close(case, X, expected.astype(np.float64), Y, 0, note=f"{gone} {come}")
+            assert_optimal(case, Y, np.array(X), radius, 0, note=f"{gone} {come}")
