@@ -121,7 +121,8 @@ def test_groups_that_come_and_go(case, dtype, where):
             mu[tuple(rng.permutation(zero)[:come].T)] = 1
             W = np.empty((*shape[:2], 125), dtype)[..., 2:-3]  # three lines of groups side by side
             W[...] = Y
-            out = {"out": np.empty_like(Y), "in place": W, "window": np.empty((*shape[:2], 125), dtype)[..., 1:-4]}[where]
+            window = np.empty((*shape[:2], 125), dtype)[..., 1:-4]
+            out = {"out": np.empty_like(Y), "in place": W, "window": window}[where]
             X = case.project(W, radius, axis=0, out=out, warm_start=dataclasses.replace(info, mu=mu))
             assert_close(case, X, expected.astype(np.float64), Y, 0, note=f"{gone} {come}")
             assert_optimal(case, Y, np.array(X), radius, 0, note=f"{gone} {come}")
