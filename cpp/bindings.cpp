@@ -61,7 +61,8 @@ private:
 class Problems {
 public:
     // `axes` and `batch` are bit masks over the axes of the array. Groups and problems are numbered in C order.
-    Problems(const Buffer& in, const Buffer& out, int dtype, std::uint64_t axes, std::uint64_t batch) {
+    Problems(const Buffer& in, const Buffer& out, int dtype, std::uint64_t axes, std::uint64_t batch, bool blank = false) {
+        first_.blank = blank;
         first_.dtype = static_cast<Dtype>(dtype);
         itemsize_ = with_type(first_.dtype, []<class T>(T*) { return static_cast<std::int64_t>(sizeof(T)); });
         std::int64_t info = 1;
@@ -154,10 +155,10 @@ struct Tally {
 // warm_theta are float64, mu and warm_mu float32 or float64.
 nb::object project_l1inf(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, std::uint64_t batch,
                          double radius, nb::handle radii_or_none, int method, bool check_finite, int threads, nb::handle theta,
-                         nb::handle mu, nb::handle warm_theta, nb::handle warm_mu) {
+                         nb::handle mu, nb::handle warm_theta, nb::handle warm_mu, bool blank) {
     const Buffer in(y, false), out(x, true), radii(radii_or_none, false), thetas(theta, true), caps(mu, true);
     const Buffer old_thetas(warm_theta, false), old_caps(warm_mu, false);
-    const Problems problems(in, out, dtype, axes, batch);
+    const Problems problems(in, out, dtype, axes, batch, blank);
     std::vector<Solution> solutions(static_cast<std::size_t>(problems.count()));
     std::atomic<bool> finite = true;
     Tally tally;
@@ -238,9 +239,10 @@ void aggregate_groups(nb::handle y, int dtype, std::uint64_t axes, int kind, int
 // groups, where they are known. Returns whether all is finite, and the reads. Where it is not and check_finite is on, x is
 // untouched.
 nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int write_kind, bool with_sign,
-                           bool tiny, bool check_finite, int threads, nb::handle radii, nb::handle taus, nb::handle sums) {
+                           bool tiny, bool check_finite, int threads, nb::handle radii, nb::handle taus, nb::handle sums,
+                           bool blank) {
     const Buffer in(y, false), out(x, true), each_radius(radii, false), found(taus, true), known(sums, false);
-    const View view = Problems(in, out, dtype, axes, 0).at(0);
+    const View view = Problems(in, out, dtype, axes, 0, blank).at(0);
     ThresholdResult result;
     {
         nb::gil_scoped_release unlocked;
@@ -259,9 +261,9 @@ nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t 
 
 // Writes x from y and one number for each group: see write.hpp.
 void write_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t axes, int kind, bool tiny, int threads,
-                  nb::handle parameters) {
+                  nb::handle parameters, bool blank) {
     const Buffer in(y, false), out(x, true), given(parameters, false);
-    const View view = Problems(in, out, dtype, axes, 0).at(0);
+    const View view = Problems(in, out, dtype, axes, 0, blank).at(0);
     nb::gil_scoped_release unlocked;
     Team team(worth_threads(view.size(), threads));
     write(view, static_cast<Write>(kind), in_view_order(view, given.data<double>()).data(), tiny, team);
@@ -324,7 +326,8 @@ NB_MODULE(_core, module) {
     instruction_set();  // chosen, or refused, when the module is loaded
     module.def("project_l1inf", &project_l1inf, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
                nb::arg("batch"), nb::arg("radius"), nb::arg("radii").none(), nb::arg("method"), nb::arg("check_finite"), nb::arg("threads"),
-               nb::arg("theta").none(), nb::arg("mu").none(), nb::arg("warm_theta").none(), nb::arg("warm_mu").none());
+               nb::arg("theta").none(), nb::arg("mu").none(), nb::arg("warm_theta").none(), nb::arg("warm_mu").none(),
+               nb::arg("blank"));
     module.def("tangent_l1inf", &tangent_l1inf, nb::arg("y"), nb::arg("v"), nb::arg("x"), nb::arg("dtype"),
                nb::arg("axes"), nb::arg("batch"), nb::arg("threads"), nb::arg("theta"), nb::arg("mu"), nb::arg("change"));
     module.def("norms", &norms, nb::arg("y"), nb::arg("dtype"), nb::arg("axes"), nb::arg("batch"), nb::arg("threads"),
@@ -333,9 +336,9 @@ NB_MODULE(_core, module) {
                nb::arg("threads"), nb::arg("values"));
     module.def("thresholds", &threshold_groups, nb::arg("y"), nb::arg("x").none(), nb::arg("dtype"), nb::arg("axes"),
                nb::arg("write"), nb::arg("with_sign"), nb::arg("tiny"), nb::arg("check_finite"), nb::arg("threads"),
-               nb::arg("radii"), nb::arg("taus"), nb::arg("sums").none());
+               nb::arg("radii"), nb::arg("taus"), nb::arg("sums").none(), nb::arg("blank"));
     module.def("write", &write_groups, nb::arg("y"), nb::arg("x"), nb::arg("dtype"), nb::arg("axes"), nb::arg("kind"),
-               nb::arg("tiny"), nb::arg("threads"), nb::arg("parameters"));
+               nb::arg("tiny"), nb::arg("threads"), nb::arg("parameters"), nb::arg("blank"));
     module.def("weighted_thresholds", &weighted_thresholds, nb::arg("y"), nb::arg("x"), nb::arg("weights"),
                nb::arg("dtype"), nb::arg("check_finite"), nb::arg("radii"), nb::arg("taus"));
     module.def("instruction_set", [] { return std::string(instruction_set().name); });

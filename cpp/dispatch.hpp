@@ -161,10 +161,11 @@ struct PanelKernels {
     void (*pick)(const T* y, std::int64_t stride, std::int64_t rows, std::int64_t width, const Pick* picks,
                  const std::int64_t* ends, std::int64_t panels, T* to, std::int64_t apart, bool near);
     // Lays them back, clipped to their caps, where the bits of `picked` are, one for each column of the strip, and zeros
-    // elsewhere. The first `skip` lanes are left out. Four bytes beyond the bits are read. `row` is room for rows_laid rows of
-    // all the panels, each with two registers more.
+    // elsewhere, unless it is blank. The first `skip` lanes are left out. Four bytes beyond the bits are read. `row` is room
+    // for rows_laid rows of all the panels, each with two registers more.
     void (*lay)(const T* from, std::int64_t apart, std::int64_t panels, std::int64_t skip, const T* caps, T* row, T* x,
-                std::int64_t stride, std::int64_t rows, std::int64_t width, const std::uint8_t* picked, bool stream);
+                std::int64_t stride, std::int64_t rows, std::int64_t width, const std::uint8_t* picked, bool stream,
+                bool blank);
 };
 
 struct InstructionSet {

@@ -117,6 +117,7 @@ struct View {
     Dtype dtype = Dtype::f64;
     const void* in = nullptr;
     void* out = nullptr;  // nullptr where nothing is to be written
+    bool blank = false;   // the output is zeros, in memory that is fresh from the system
     std::int64_t info = 0;  // where the first group stands in the user's order
     Axes group, member;
 

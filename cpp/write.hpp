@@ -62,6 +62,20 @@ inline bool streams(const View& view) {
     });
 }
 
+// Makes the output ready, where all of it is about to be overwritten.
+inline void touch_pages(const View& view, Team& team) {
+    const auto size = with_type(view.dtype, []<class T>(T*) { return static_cast<std::int64_t>(sizeof(T)); });
+    if (view.size() * size < large_page) return;
+    const auto [low, high] = view.reach(&Offset::out);
+    const auto [in_low, in_high] = view.reach(&Offset::in);
+    char* const out = static_cast<char*>(view.out) + low * size;
+    const char* const in = static_cast<const char*>(view.in) + in_low * size;
+    const std::int64_t bytes = (high - low + 1) * size;
+    const bool apart = in + (in_high - in_low + 1) * size <= out || out + bytes <= in;
+    if (!apart || bytes > view.size() * size) return;  // else bytes that are still to be read, or not ours
+    touch_pages(out, bytes, [&](std::int64_t count, auto touch) { team.run(count, touch); });
+}
+
 // Rows of a strip that are written together, or a multiple of it.
 inline constexpr std::int64_t rows_together = 16;
 
@@ -173,6 +187,7 @@ void write_rows(const View& view, Write kind, const double* p, std::int64_t begi
     for (std::int64_t g = begin, next; g < end; g = next) {
         const Offset at = view.group.at(g);
         for (next = g + 1; dense && leaves_nothing(kind, p[g]) && next < end && leaves_nothing(kind, p[next]);) ++next;
+        if (view.blank && leaves_nothing(kind, p[g])) continue;
         for (std::int64_t i = 0; i < runs; ++i) {
             const Offset from = at + view.member.outer_at(i);
             write_run(kind, static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out,
@@ -197,6 +212,7 @@ void write_all_rows(const View& view, Write kind, const double* p, bool stream, 
     const std::int64_t tasks = m * runs * pieces;
     team.run(tasks, [&](std::int64_t t) {
         const std::int64_t task = tasks - 1 - t, g = task / (runs * pieces), first = task % pieces * piece_elements;
+        if (view.blank && leaves_nothing(kind, p[g])) return;
         const Offset from = view.group.at(g) + view.member.outer_at(task / pieces % runs);
         write_run(kind, static_cast<const T*>(view.in) + from.in + first, static_cast<T*>(view.out) + from.out + first,
                   std::min(piece_elements, run - first), p[g], stream);
@@ -239,13 +255,14 @@ void write_strips(const View& view, Write kind, const double* p, bool stream, Te
 // matters where they are subnormal.
 inline void write(const View& view, Write kind, const double* p, bool tiny, Team& team) {
     const Offset member = view.member.inner().stride, group = view.group.inner().stride;
-    touch_pages(view, team);
     const bool sound = std::none_of(p, p + view.groups(), [](double x) { return std::isnan(x); });
     with_type(view.dtype, [&]<class T>(T*) {
         if constexpr (std::is_floating_point_v<T>) {
-            const bool stream = streams(view);
             const bool rows = member.in == 1 && member.out == 1;
             const bool fast = sound && (!tiny || kind == Write::clip);
+            // Rows are written from the end, which touches the pages as it should, and touches few where few groups are left.
+            const bool lazily = rows && view.blank, stream = streams(view) && !lazily;
+            if (!lazily) touch_pages(view, team);
             if (fast && rows) return write_all_rows<T>(view, kind, p, stream, team);
             if (fast && group.in == 1 && group.out == 1) return write_strips<T>(view, kind, p, stream, team);
         }

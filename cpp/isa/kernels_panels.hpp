@@ -59,7 +59,8 @@ unsigned bits_from(const std::uint8_t* picked, Index column) {
 }
 
 // R rows at once, `step` rows from one to the next, which are aligned alike: the bits are looked at once for all of them.
-template <class T, bool Stream, Index R>
+// `Blank`: zeros are there already.
+template <class T, bool Stream, bool Blank, Index R>
 void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride,
                     Index step, Index width, const std::uint8_t* picked) {
     using L = Lanes<T>;
@@ -81,6 +82,7 @@ void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const 
     if (i > 0) some(0, i);
     for (; i + W <= width; i += W) {
         const unsigned bits = bits_from<T>(picked, i);
+        if (Blank && bits == 0) continue;
         const auto order = L::order(bits);
         for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * step * stride + i, L::expand(next + r * room, order));
         next += popcount(bits);
@@ -88,7 +90,7 @@ void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const 
     if (i < width) some(i, width - i);
 }
 
-template <class T, bool Stream>
+template <class T, bool Stream, bool Blank>
 void strip_lay_to(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride, Index rows,
                   Index width, const std::uint8_t* picked) {
     constexpr Index W = Lanes<T>::width;
@@ -96,17 +98,18 @@ void strip_lay_to(const T* from, Index apart, Index panels, Index skip, const T*
     Index r = 0;
     for (; r + rows_laid * step <= rows; r += rows_laid * step)
         for (Index k = r; k < r + step; ++k)
-            strip_lay_rows<T, Stream, rows_laid>(from + k * W, apart, panels, skip, caps, row, x + k * stride, stride, step,
+            strip_lay_rows<T, Stream, Blank, rows_laid>(from + k * W, apart, panels, skip, caps, row, x + k * stride, stride, step,
                                                  width, picked);
     for (; r < rows; ++r)
-        strip_lay_rows<T, Stream, 1>(from + r * W, apart, panels, skip, caps, row, x + r * stride, stride, 1, width, picked);
+        strip_lay_rows<T, Stream, Blank, 1>(from + r * W, apart, panels, skip, caps, row, x + r * stride, stride, 1, width,
+                                            picked);
 }
 
 template <class T>
 void strip_lay(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride, Index rows,
-               Index width, const std::uint8_t* picked, bool stream) {
-    (stream ? strip_lay_to<T, true> : strip_lay_to<T, false>)(from, apart, panels, skip, caps, row, x, stride, rows, width,
-                                                           picked);
+               Index width, const std::uint8_t* picked, bool stream, bool blank) {
+    const auto by = !stream ? strip_lay_to<T, false, false> : blank ? strip_lay_to<T, true, true> : strip_lay_to<T, true, false>;
+    by(from, apart, panels, skip, caps, row, x, stride, rows, width, picked);
 }
 
 template <class T>

@@ -160,7 +160,8 @@ public:
                     const Offset to = at + view.group.outer_at(static_cast<std::int64_t>(l));
                     panel_kernels<T>().lay(from + panel * apart + r * lanes, apart, end - panel, begin[l] % lanes,
                                            cap.data() + panel * lanes, row.data(), static_cast<T*>(view.out) + to.out,
-                                           view.member.inner().stride.out, n, extent, picked.data() + l * bytes, stream);
+                                           view.member.inner().stride.out, n, extent, picked.data() + l * bytes, stream,
+                                           view.blank);
                 }
                 const T* const last = from + (copy.view.group.outer_count() - 1) * apart + r * lanes;
                 for (std::size_t i = 0; i < more.size(); ++i)

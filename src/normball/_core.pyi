@@ -15,6 +15,7 @@ def project_l1inf(
     mu: Any | None,
     warm_theta: Any | None,
     warm_mu: Any | None,
+    blank: bool,
 ) -> tuple[int, int, float, int] | None: ...
 def tangent_l1inf(
     y: Any,
@@ -43,8 +44,11 @@ def thresholds(
     radii: Any,
     taus: Any,
     sums: Any | None,
+    blank: bool,
 ) -> tuple[bool, float]: ...
-def write(y: Any, x: Any, dtype: int, axes: int, kind: int, tiny: bool, threads: int, parameters: Any) -> None: ...
+def write(
+    y: Any, x: Any, dtype: int, axes: int, kind: int, tiny: bool, threads: int, parameters: Any, blank: bool
+) -> None: ...
 def weighted_thresholds(
     y: Any, x: Any, weights: Any, dtype: int, check_finite: bool, radii: Any, taus: Any
 ) -> bool: ...

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from normball.backends import steps
+
 from .data import LAYOUTS, matrix
 from .judge import assert_close, assert_optimal
 from .registry import CASES, L1INF
@@ -100,6 +102,38 @@ def test_in_place(case, dtype, layout):
                 assert_close(case, W, expected, Y, axis, note=f"{shape} {axis} {part}")
                 if part > 0:
                     assert_optimal(case, Y, np.array(W), radius, axis)
+
+
+@every_case
+@pytest.mark.parametrize("dtype", DTYPES[:2])
+def test_results_that_are_zeros_to_begin_with(case, dtype, monkeypatch):
+    """As those are that come fresh from the system: what stays zero in them is not written, and all else is."""
+    for shape in SHAPES[1:3]:
+        for Y in (values(shape, dtype), values(shape[::-1], dtype).T, values(shape, dtype)[::-1]):
+            for axis in (0, 1):
+                for part in (0.0, 0.02, *RADIUS_PARTS):
+                    radius = part * case.exact_norm(Y, axis)
+                    expected = case.project(Y, radius, axis=axis)
+                    with monkeypatch.context() as patch:
+                        patch.setattr(steps, "FRESH_BYTES", 1)
+                        X = case.project(Y, radius, axis=axis)
+                    assert np.array_equal(X, expected), f"{shape} {axis} {part}"
+                    assert X.strides == expected.strides
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if str(case) in ("l1inf-newton", "bilevel_l11")], ids=str)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_that_go_past_the_cache(case, axis, monkeypatch):
+    """They are written round it: to a new array of zeros, to one of anything else, and in place."""
+    shape = (2049, 2048)
+    Y = values(shape, "float32")
+    radius = 1e-3 * case.exact_norm(Y, axis)
+    out = np.full(shape, 77, dtype="float32")
+    case.project(Y, radius, axis=axis, out=out)
+    assert_optimal(case, Y, out, radius, axis)
+    monkeypatch.setattr(steps, "FRESH_BYTES", 1)
+    assert np.array_equal(case.project(Y, radius, axis=axis), out)
+    assert np.array_equal(case.project(Y, radius, axis=axis, out=Y), out)
 
 
 @every_case

@@ -114,8 +114,8 @@ def test_groups_that_come_and_go(case, dtype, where):
     expected, info = case.project(Y, radius, axis=0, return_info=True)
     groups, zero = np.argwhere(info.nonzero), np.argwhere(~info.nonzero)
     assert len(groups) == 60
-    for gone in (0, 1, 8, 9, 16, 17, 59, 60):
-        for come in (0, 1, 30):
+    for gone in (0, 1, 9, 17, 60):
+        for come in (0, 30):
             mu = np.array(info.mu)
             mu[tuple(rng.permutation(groups)[:gone].T)] = 0
             mu[tuple(rng.permutation(zero)[:come].T)] = 1

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from normball import _core, _validate
 from normball._info import ProjectionInfo
 from normball.backends.family import aggregate, caps, magnitudes, norm, operate, path, project_box
-from normball.backends.steps import DTYPES, can_write, group_shape, is_plain
+from normball.backends.steps import DTYPES, can_write, group_shape, is_plain, new_like
 
 __all__ = [
     "METHODS",
@@ -47,8 +47,9 @@ def project_l1inf(
     warm_start: ProjectionInfo | None,
     return_info: bool,
     radius_name: str = "radius",
+    blank: bool = False,
 ) -> Any:
-    """See `normball.project_l1inf`."""
+    """See `normball.project_l1inf`. `blank` says that `out` is zeros, as yet."""
     Y = _validate.array(Y)
     axes, batch = _validate.axes(Y.ndim, axis, batch_axis)
     batch_shape = group_shape(Y, ~batch) if batch else ()
@@ -69,7 +70,7 @@ def project_l1inf(
         if return_info:
             theta, mu = np.zeros(batch_shape), np.zeros(groups, _CAPS[dtype])
 
-    X = np.empty_like(Y) if out is None else out
+    X, blank = new_like(Y) if out is None else (out, blank)
     tally = (0, 0, 0.0, 0)
     if Y.size:
         source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
@@ -77,7 +78,7 @@ def project_l1inf(
         target = X if fits else np.empty_like(source)
         result = _core.project_l1inf(
             source, target, DTYPES[dtype], axes, batch, value, values, METHODS[method], check_finite, count,
-            theta, mu, old_theta, old_mu,
+            theta, mu, old_theta, old_mu, blank and target is X,
         )  # fmt: skip
         if result is None:
             _validate.not_finite(Y)

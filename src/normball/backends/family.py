@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from normball import _core, _validate
 from normball._info import OperatorInfo
-from normball.backends.steps import DTYPES, Array, Reals, Steps, group_shape, threshold
+from normball.backends.steps import DTYPES, Array, Reals, Steps, group_shape, new_like, threshold
 
 __all__ = ["OPERATORS", "aggregate", "caps", "magnitudes", "norm", "operate", "path", "project_box"]
 
@@ -241,8 +241,9 @@ def operate(
     threads: int | None,
     return_info: bool,
     weights: Any = None,
+    blank: bool = False,
 ) -> Any:
-    """Apply the operator of this name: see the function of the same name in `normball`."""
+    """Apply the operator of this name: see the function of the same name in `normball`. `blank`: `out` is zeros."""
     Y = _validate.array(Y)
     axes, batch = _axes(name, Y, axis, batch_axis)
     radii = _radii(name, radius, group_shape(Y, ~batch))
@@ -250,8 +251,8 @@ def operate(
     count = _validate.thread_count(threads)
     if out is not None:
         _validate.output(out, Y)
-    X = np.empty_like(Y, subok=False) if out is None else out
-    steps = Steps(Y, X, axes, count)
+    X, blank = new_like(Y) if out is None else (out, blank)
+    steps = Steps(Y, X, axes, count, blank)
     call = Call(steps, radii, _batch_of_groups(axes, batch, Y.ndim), not check_finite, return_info)
     theta = _apply(name, call, heavy)
     return (X, _info(name, call, theta)) if return_info else X
@@ -272,8 +273,8 @@ def path(
     axes, batch = _axes(name, Y, axis, batch_axis)
     steps = Steps(Y, Y, axes, _validate.thread_count(threads))
     for radius in radii:
-        X = np.empty_like(Y, subok=False)
-        steps.write_to(X)
+        X, blank = new_like(Y)
+        steps.write_to(X, blank)
         steps.reads = 0.0
         each = _radii(name, radius, group_shape(Y, ~batch))
         call = Call(steps, each, _batch_of_groups(axes, batch, Y.ndim), not check_finite, return_info)

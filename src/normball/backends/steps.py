@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from normball import _core
 
-__all__ = ["DTYPES", "Steps", "can_write", "group_shape", "is_plain", "threshold"]
+__all__ = ["DTYPES", "FRESH_BYTES", "Steps", "can_write", "group_shape", "is_plain", "new_like", "threshold"]
 
 Array = npt.NDArray[Any]
 Reals = npt.NDArray[np.float64]
@@ -22,26 +22,30 @@ DTYPES = {char: code for code, char in enumerate("efdFD")}
 AGGREGATES = {"sum": 0, "peak": 1, "norm2": 2}
 WRITES = {"shrink": 0, "shift": 1, "scale": 2, "clip": 3}
 
+# From this size on, memory comes from the system anew each time, as zeros that cost nothing until they are touched.
+FRESH_BYTES = 1 << 25
+
 # Below these, entries of a result may be subnormal, and must then be rounded towards zero to stay inside a ball.
 _TINY = {"f": 1e-30, "F": 1e-30, "d": 1e-290, "D": 1e-290}
 
 
 class Steps:
-    """One array, where its result goes, and which axes are inside a group."""
+    """One array, where its result goes, which axes are inside a group, and whether the result is zeros as yet."""
 
-    def __init__(self, Y: Array, X: Array, axes: int, threads: int) -> None:
+    def __init__(self, Y: Array, X: Array, axes: int, threads: int, blank: bool = False) -> None:
         self.Y, self.axes, self.threads = Y, axes, threads
         self.shape = group_shape(Y, axes)
         self.dtype = DTYPES[Y.dtype.char]
         self.reads = 0.0
         self._source = Y if is_plain(Y) else Y.astype(Y.dtype.newbyteorder("="))
         self._known: dict[str, Reals] = {}
-        self.write_to(X)
+        self.write_to(X, blank)
 
-    def write_to(self, X: Array) -> None:
+    def write_to(self, X: Array, blank: bool) -> None:
         """Choose where the result goes."""
         self._result = X
         self._target = X if can_write(X, self._source) else np.empty_like(self._source)
+        self._blank = blank and self._target is X
 
     def aggregate(self, kind: str) -> Reals:
         """Return the sum, the peak or the 2-norm of each group; NaN or infinity where a group holds such an entry."""
@@ -71,8 +75,9 @@ class Steps:
         radii = _plain(np.broadcast_to(radii, self.shape))
         finite, reads = _core.thresholds(
             self._source, None if write is None else self._target, self.dtype, self.axes, WRITES[write or "shrink"],
-            signed, self.tiny(radii), not unchecked, self.threads, radii, taus, self._known.get("sum"),
+            signed, self.tiny(radii), not unchecked, self.threads, radii, taus, self._known.get("sum"), self._blank,
         )  # fmt: skip
+        self._blank = self._blank and write is None
         self.reads += reads + (finite and write is not None)
         return taus, finite
 
@@ -87,7 +92,7 @@ class Steps:
         theta, mu = np.zeros(radii.shape), np.zeros(self.shape)
         found = _core.project_l1inf(
             self._source, None, self.dtype, self.axes, over, 0.0, radii, 0, not unchecked, self.threads, theta, mu,
-            None, None,
+            None, None, False,
         )  # fmt: skip
         if found is None:
             return None, theta
@@ -99,7 +104,10 @@ class Steps:
         parameters = _plain(np.broadcast_to(parameters, self.shape))
         dead = np.isinf(parameters) if kind in ("shrink", "shift") else parameters == 0
         self.reads += 1.0 - np.count_nonzero(dead) / max(dead.size, 1)
-        _core.write(self._source, self._target, self.dtype, self.axes, WRITES[kind], tiny, self.threads, parameters)
+        _core.write(
+            self._source, self._target, self.dtype, self.axes, WRITES[kind], tiny, self.threads, parameters, self._blank
+        )
+        self._blank = False
 
     def tiny(self, radii: Reals) -> bool:
         """Whether entries may be subnormal in a result of such a radius."""
@@ -126,7 +134,7 @@ def threshold(values: Reals, radii: Reals, kept: int) -> Reals:
     everything = (1 << values.ndim) - 1
     taus = np.zeros(group_shape(values, everything & ~kept))
     radii = _plain(radii)
-    _core.thresholds(values, None, DTYPES["d"], everything & ~kept, 0, False, False, False, 1, radii, taus, None)
+    _core.thresholds(values, None, DTYPES["d"], everything & ~kept, 0, False, False, False, 1, radii, taus, None, False)
     return taus
 
 
@@ -137,6 +145,13 @@ def _plain(values: Reals) -> Reals:
 def group_shape(Y: Array, dropped: int) -> tuple[int, ...]:
     """Return the shape without the axes of a bit mask."""
     return tuple([n for axis, n in enumerate(Y.shape) if not dropped >> axis & 1])
+
+
+def new_like(Y: Array) -> tuple[Array, bool]:
+    """Return an array for a result, and whether it is known to be zeros."""
+    if Y.nbytes < FRESH_BYTES or not Y.flags.forc:
+        return np.empty_like(Y, subok=False), False
+    return np.zeros(Y.shape, Y.dtype, order="C" if Y.flags.c_contiguous else "F"), True
 
 
 def is_plain(Y: Array) -> bool:

@@ -249,10 +249,10 @@ def _host(
     return_info: bool,
     weights: Any,
 ) -> Any:
-    X = result_like(Y) if out is None else out
+    X, blank = result_like(Y) if out is None else (out, False)
     done = cpu.operate(
         name, Y.detach().numpy(), C.numpy(), axis, batch_axis, X.detach().numpy(), check_finite, threads, return_info,
-        weights,
+        weights, blank,
     )  # fmt: skip
     if out is not None:
         torch.autograd.graph.increment_version(out)

@@ -58,9 +58,9 @@ def project_l1inf(
             radius = torch_checks.radius(radius, Y, [Y.shape[a] for a in batch], radius_name)
         if out is not None:
             torch_checks.output(out, Y, radius)
-        X = result_like(Y) if out is None else out
+        X, blank = result_like(Y) if out is None else (out, False)
         told = RULES["l1inf"].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, warm_start,
-                                   return_info, radius_name)  # fmt: skip
+                                   return_info, radius_name, blank)  # fmt: skip
         if out is not None:
             torch.autograd.graph.increment_version(out)
         return (X, told) if return_info else X
@@ -77,7 +77,7 @@ def project_l1inf(
     arguments = (radius, "l1inf", axes, batch, method, check_finite, threads)
     begin = start or (None, None)
     if alone:
-        X = result_like(Y) if out is None else out
+        X = torch.empty_like(Y, requires_grad=False) if out is None else out
         mu, theta = _write(Y, X, *arguments, *begin)
         if out is not None:
             torch.autograd.graph.increment_version(out)
@@ -145,11 +145,14 @@ def _write(
     threads: int | None,
     warm_mu: Tensor | None,
     warm_theta: Tensor | None,
+    blank: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Project `Y` into `X`; return the caps and theta."""
+    """Project `Y` into `X`, which may be zeros as yet; return the caps and theta."""
     if Y.is_cpu:
         info = None if warm_mu is None else ProjectionInfo(warm_theta, warm_mu, None, None, None)
-        told = RULES[ball].host(Y, X, radius, axis, batch_axis, method, check_finite, threads, info, True, "radius")
+        told = RULES[ball].host(
+            Y, X, radius, axis, batch_axis, method, check_finite, threads, info, True, "radius", blank
+        )
         return told.mu, told.theta
     start = None if warm_mu is None or warm_theta is None else (warm_mu, warm_theta)
     return RULES[ball].device(Y, X, radius, axis, batch_axis, start)
@@ -173,8 +176,8 @@ def _op(
     warm_mu: Tensor | None,
     warm_theta: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    X = result_like(Y)
-    return X, *_write(Y, X, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta)
+    X, blank = result_like(Y)
+    return X, *_write(Y, X, radius, ball, axis, batch_axis, method, check_finite, threads, warm_mu, warm_theta, blank)
 
 
 @_op.register_fake

@@ -16,16 +16,12 @@ from torch import Tensor
 
 from normball import _core, _validate
 from normball._info import ProjectionInfo
-from normball.backends import cpu, cuda, torch_checks
+from normball.backends import cpu, cuda, steps, torch_checks
 from normball.backends.cuda.plain import rounded_down
-from normball.backends.steps import DTYPES
 
 __all__ = ["RULES", "Rule", "Start", "expand", "others", "result_like"]
 
 Start = tuple[Tensor, Tensor] | None  # caps and theta of an earlier projection
-
-# From this size on, memory comes from the system anew each time. NumPy asks for large pages then, torch does not.
-_LARGE = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -68,6 +64,7 @@ def _l1inf_host(
     start: ProjectionInfo | None,
     explains: bool,
     radius_name: str,
+    blank: bool = False,
 ) -> ProjectionInfo | None:
     narrow = Y.dtype is torch.bfloat16  # which NumPy does not know
     Y = Y.resolve_neg()
@@ -76,7 +73,7 @@ def _l1inf_host(
     done = cpu.project_l1inf(
         source, _array(radius) if isinstance(radius, Tensor) else radius, axis, batch_axis, method, target,
         check_finite, threads, start if start is None else torch_checks.host_start(start), explains or narrow,
-        radius_name,
+        radius_name, blank,
     )  # fmt: skip
     if not (explains or narrow):
         return None
@@ -90,14 +87,17 @@ def _l1inf_host(
     return ProjectionInfo(theta, mu, told.clipped, told.kept, told.reads, told.order_steps)
 
 
-def result_like(Y: Tensor) -> Tensor:
-    """Return a tensor for a result; a large one on the CPU in memory of NumPy, which is had in a fifth of the time."""
+def result_like(Y: Tensor) -> tuple[Tensor, bool]:
+    """Return a tensor for a result, and whether it is known to be zeros.
+
+    A large one on the CPU lies in memory of NumPy, which is had in a fifth of the time.
+    """
     X = torch.empty_like(Y, requires_grad=False)
-    if X.is_cpu and X.nbytes >= _LARGE and X.dtype in (torch.float32, torch.float64):
-        large = torch.from_numpy(np.empty_like(X.numpy()))
-        if large.stride() == X.stride():
-            return large
-    return X
+    if X.is_cpu and X.nbytes >= steps.FRESH_BYTES and X.dtype in (torch.float32, torch.float64):
+        array, blank = steps.new_like(X.numpy())
+        if blank and (large := torch.from_numpy(array)).stride() == X.stride():
+            return large, True
+    return X, False
 
 
 def _array(T: Tensor) -> np.ndarray[Any, Any]:
@@ -127,14 +127,15 @@ def _l1inf_tangent_host(
     """Return the product by the core; None where it cannot."""
     if Y.dtype not in (torch.float32, torch.float64) or Y.numel() == 0:
         return None
-    X = result_like(Y)
+    X, _ = result_like(Y)
     along = V.detach().resolve_neg()
     if along.stride() != X.stride() or along.dtype != X.dtype:
         along = torch.empty_like(X).copy_(along)
     change = np.empty(tuple(theta.shape))
     old_theta, caps = (T.detach().contiguous().double().numpy() for T in (theta, mu))
+    dtype = steps.DTYPES["f" if Y.dtype == torch.float32 else "d"]
     done = _core.tangent_l1inf(
-        Y.detach().resolve_neg().numpy(), along.numpy(), X.numpy(), DTYPES["f" if Y.dtype == torch.float32 else "d"],
+        Y.detach().resolve_neg().numpy(), along.numpy(), X.numpy(), dtype,
         sum(1 << a for a in axis), sum(1 << a for a in batch_axis), _validate.thread_count(None), old_theta, caps,
         change,
     )  # fmt: skip
