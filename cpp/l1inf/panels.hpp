@@ -100,7 +100,7 @@ private:
             picks_.back().to |= static_cast<std::uint16_t>(1u << lane);
             picks_.back().from[lane++] = static_cast<std::uint8_t>(place.lane);
         }
-        ends_.push_back(std::ssize(picks_));
+        if (lane > 0) ends_.push_back(std::ssize(picks_));
     }
 
     void rows_to(std::int64_t panel, std::int64_t first, std::int64_t count) const {
