@@ -119,6 +119,16 @@ def test_radii_of_a_batch_are_learnt():
     assert radii.grad[2] == 0
 
 
+def test_a_batch_along_any_axis_is_that_of_arrays():
+    Y = matrix(3, 6, 4)
+    for axis, batch in ((1, 0), (0, 1), (1, -1), ((1, 2), 0), (2, (0, 1)), (0, ())):
+        X, info = normball.project_l1inf(Y, 0.7, axis=axis, batch_axis=batch, return_info=True)
+        expected, told = normball.project_l1inf(Y.numpy(), 0.7, axis=axis, batch_axis=batch, return_info=True)
+        np.testing.assert_array_equal(X.numpy(), expected)
+        np.testing.assert_array_equal(info.theta.numpy(), told.theta)
+        np.testing.assert_array_equal(normball.project_l1inf(Y, 0.7, axis=axis, batch_axis=batch).numpy(), expected)
+
+
 def test_operator_checks():
     Y = matrix(5, 4)
     opcheck(torch.ops.normball.project.default, arguments(Y.clone().requires_grad_()))

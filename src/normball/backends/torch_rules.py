@@ -71,7 +71,7 @@ def _l1inf_host(
     source = _array(Y.float() if narrow else Y)
     target = source if narrow or Y is X else _array(X)
     done = cpu.project_l1inf(
-        source, _array(radius) if isinstance(radius, Tensor) else radius, axis, batch_axis or None, method, target,
+        source, _array(radius) if isinstance(radius, Tensor) else radius, axis, batch_axis, method, target,
         check_finite, threads, start if start is None else torch_checks.host_start(start), explains or narrow,
         radius_name,
     )  # fmt: skip
