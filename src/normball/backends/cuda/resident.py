@@ -63,12 +63,12 @@ def resident(
     total = sums_of(v, STRIDED)
     peak = peaks_of(v, STRIDED)
     lines = work.to(tl.pointer_type(tl.float32))
-    theta, t, sum_of_caps, sums, peaks, turn = solve(
+    theta, t, sum_of_caps, peaks, turn = solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
         place, turn, programs, M, SLOTS, ALONE, WARM, False, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
-    bad = ~((sums < float("inf")) & (C >= 0))
+    bad = ~((peaks < float("inf")) & (C >= 0))
     cap = final_caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
     at, there, g = tile_at(
         x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member,
