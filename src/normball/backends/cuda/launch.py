@@ -31,9 +31,10 @@ CLIPPED = (32, 128)  # groups and members of the rectangles in which it is writt
 AT_ONCE = 1 << 11  # groups that a block thinks of at once
 SHARED = 200 << 10  # bytes of a multiprocessor that hold tiles on their way
 ROW_BYTES = 1 << 17  # of a row that one block projects by itself
+LONG = 1 << 13  # entries of such a row that a block adds up at once
 LONG_ROWS = 64  # that follow one another, each a launch
 FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
-STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
+STREAMED = 1 << 14  # of a tile that is read again: there are others on their way beside it
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,11 @@ class Plan:
     @property
     def registers(self) -> int:
         """Registers that a thread may have, so that the blocks of one launch are all there at the same time."""
-        return 128 if not self.resident or self.warps > 8 else 255
+        return 128 if self.warps > 8 else 255
 
     def stages(self, itemsize: int) -> int:
         """How many tiles a block has at work, all but one of them on their way."""
-        blocks = 2 if self.warps <= 8 else 1
-        return max(1, min(3, 1 + SHARED // (blocks * math.prod(self.shape) * itemsize)))
+        return max(1, min(3, 1 + SHARED // (math.prod(self.shape) * itemsize)))
 
 
 def _fits(groups: int, members: int, processors: int) -> int:
@@ -80,8 +80,8 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     if G * N > ELEMENTS:
         return None
     tiles = triton.cdiv(groups, G)
-    # At most 32 elements for each thread, as far as there are threads.
-    warps = max(1, min(16, G * N // 1024))
+    # 32 elements for each thread, or what its registers hold: the fewer threads, the less they have to exchange.
+    warps = max(1, min(8 if itemsize <= 4 else 16, G * N // 1024))
     wide = 32 * 16 // max(itemsize, 4)  # what a warp reads at once, 16 bytes for each thread
     if strided:
         A = min(N, max(1, wide * warps // G))
@@ -89,14 +89,13 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     else:
         B = min(N, max(wide // 4, wide * warps // G))
         shape = (G, N // B, B)
-    # Two smaller blocks share a multiprocessor: one loads while one works.
-    share = 2 if not resident and warps <= 8 and processors > 1 else 1
-    return Plan(shape, G, tiles, min(share * processors, tiles), resident, warps)
+    return Plan(shape, G, tiles, min(processors, tiles), resident, warps)
 
 
-def _slots(programs: int) -> int:
-    """Return the places at a meeting of so many blocks, a power of two."""
-    return max(2, 1 << (programs - 1).bit_length())
+def _meeting(programs: int, warps: int) -> dict[str, Any]:
+    """Return the places at a meeting of so many blocks, a power of two, and how many words a thread awaits at once."""
+    slots = max(2, 1 << (programs - 1).bit_length())
+    return {"SLOTS": slots, "AT_ONCE": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
 
 
 def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
@@ -118,6 +117,7 @@ class Prepared:
     alone: bool  # each block a problem of its own
     programs: int  # blocks that share a problem
     work: int  # doubles of scratch memory
+    resident: bool
     sizes: tuple[int, ...]
     launch: Launch
 
@@ -131,6 +131,7 @@ def _prepared(
     dtype: torch.dtype,
     warm: bool,
     by_pointer: bool,
+    ahead: bool = False,
 ) -> Prepared | None:
     """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
@@ -153,19 +154,18 @@ def _prepared(
     constants = {
         "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
         "EVEN": members == A * R * B // cut.groups and groups == cut.tiles * cut.groups, "M": M,
-        "SLOTS": _slots(cut.programs), "ALONE": alone,
+        **_meeting(cut.programs, cut.warps),
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
         most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
         J = max(1, min(most, AT_ONCE // cut.groups))
-        # A cold start has so much to do with each tile that the other block of a multiprocessor may as well load.
-        stages = cut.stages(dtype.itemsize) if warm else 1
+        stages = cut.stages(dtype.itemsize)
         constants |= {"WRITE": x_strides is not None, "STAGES": stages, "J": J}
     elif x_strides is None:
         return None
     else:
-        constants |= {"INTERPRETED": INTERPRETED}
+        constants |= {"INTERPRETED": INTERPRETED, "AHEAD": ahead}
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
@@ -175,6 +175,7 @@ def _prepared(
         alone=alone,
         programs=cut.programs,
         work=M if cut.resident else M + 6 * groups,
+        resident=cut.resident,
         sizes=(groups, members, *strides, cut.tiles, cut.programs),
         launch=Launch(kernel, (cut.programs, together), constants, **options),
     )
@@ -192,11 +193,12 @@ class Task(NamedTuple):
     x_strides: tuple[int, ...] | None
     radius: Tensor | float
     start: tuple[Tensor, Tensor] | None
+    ahead: Tensor | None = None  # one that lies as Y does, and will be projected next
 
 
 def project_l1inf(task: Task) -> bool:
     """Carry out a task that has a place for the result; False if it cannot."""
-    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start, _ = task
     assert X is not None
     assert x_strides is not None
     if shape[0] == 1 or _whole(shape, y_strides, x_strides, Y):
@@ -223,14 +225,15 @@ def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: t
 
 def _launched(task: Task) -> bool:
     """Carry out a task whose problems one launch can take."""
-    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start, ahead = task
     device = Y.device
     if INTERPRETED:  # which cannot take numbers in double precision
         radius = torch.as_tensor(radius, dtype=torch.float64)
     elif not isinstance(radius, float) and radius.device.type == "cpu" and radius.numel() == 1:
         radius = float(radius)
     by_pointer = not isinstance(radius, float)
-    ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
+    asks = ahead is not None and not INTERPRETED
+    ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer, asks)
     if ready is None:
         return X is not None and _packed(task._replace(radius=radius))
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
@@ -242,9 +245,12 @@ def _launched(task: Task) -> bool:
     if old_mu is not None and old_theta is not None:
         places |= old_mu.data_ptr() | old_theta.data_ptr()
         same = same and old_mu.dtype == Y.dtype
+    if ahead is not None:
+        places |= ahead.data_ptr()
     ready.launch(
         (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
-         theta if ready.alone else place_on(device, ready.programs), work, *ready.sizes),
+         theta if ready.alone else place_on(device, ready.programs), work,
+         *((Y if ahead is None else ahead,) if ready.resident else ()), *ready.sizes),
         same and places & 15 == 0,
     )  # fmt: skip
     return True
@@ -265,11 +271,9 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
         return theta
     if problems > LONG_ROWS or values.itemsize < 4:
         return None
-    tiles = triton.cdiv(n, STREAMED)
+    tiles = triton.cdiv(n, LONG)
     programs = min(2 * processors_on(device), tiles) if device.type == "cuda" else 1
-    options: dict[str, Any] = {
-        "N": STREAMED, "SLOTS": _slots(programs), "ALONE": programs == 1, "num_warps": 8,
-    }  # fmt: skip
+    options: dict[str, Any] = {"N": LONG, **_meeting(programs, 8), "num_warps": 8}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]
@@ -311,7 +315,7 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
 
 def _packed(task: Task) -> bool:
     """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
-    Y, X, mu, theta, shape, y_strides, x_strides, _, _ = task
+    Y, X, mu, theta, shape, y_strides, x_strides, *_ = task
     assert x_strides is not None
     problems, groups, members = shape
     if y_strides[1] > y_strides[2] or problems > 1:

@@ -35,8 +35,9 @@ def streaming(
     y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr, J: tl.constexpr,
+    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, AT_ONCE: tl.constexpr,
+    ALONE: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr,
+    J: tl.constexpr,
 ):  # fmt: skip
     """Many tiles for each block, one after another; of J at once is thought what can be told without reading them.
 
@@ -70,7 +71,7 @@ def streaming(
         total = sums_of(v, STRIDED)
         theta, guess, _, _, turn = solve(
             v, guess, theta, total, peaks_of(v, STRIDED), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, place, turn, programs, M, SLOTS, ALONE, False, True, STRIDED, WIDE,
+            me * G + lanes, place, turn, programs, M, SLOTS, AT_ONCE, ALONE, False, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
@@ -92,7 +93,7 @@ def streaming(
         under = tl.zeros([G], WIDE)
         over = tl.zeros([G], WIDE)
         if tl.max(alive.to(tl.int32)) > 0:
-            t, line, before, right = refined(
+            t, line, before, _right = refined(
                 v, guess, theta, alive, (me * 0).to(tl.float64), me * 0 + 2, WARM, STRIDED, WIDE
             )
             under, over = gap_at(v, before, STRIDED, WIDE)
@@ -108,7 +109,7 @@ def streaming(
         mass += t
         slope += line
     all_sums, sum_of_peaks, sum_of_caps, all_slope = meet(
-        place, turn, programs, sums_in_block(sums, peaks, mass, slope), SLOTS, ALONE
+        place, turn, programs, sums_in_block(sums, peaks, mass, slope), SLOTS, AT_ONCE, ALONE
     )
     turn += 1
     low = tl.maximum((sum_of_peaks - C) / groups, 0.0)
@@ -166,7 +167,7 @@ def streaming(
                 v = tl.abs(tl.load(at, mask=there & by_group(alive, STRIDED), other=0.0).to(WIDE))
                 t = tl.load(own, mask=g < groups, other=0.0)
                 old = tl.load(own + 1, mask=g < groups, other=0.0)
-                t, new, before, right = refined(
+                t, new, before, _right = refined(
                     v, t, theta, alive, (rose >= 0).to(tl.float64), me * 0 + 2, False, STRIDED, WIDE
                 )
                 under, over = gap_at(v, before, STRIDED, WIDE)
@@ -184,7 +185,7 @@ def streaming(
         moving += tl.sum(moving_known, 0)
         unsafe += tl.sum(risk_known, 0)
         sum_of_caps, all_slope, all_moving, all_risks = meet(
-            place, turn, programs, sums_in_block(mass, slope, moving, unsafe), SLOTS, ALONE
+            place, turn, programs, sums_in_block(mass, slope, moving, unsafe), SLOTS, AT_ONCE, ALONE
         )
         tl.debug_barrier()
         turn += 1
