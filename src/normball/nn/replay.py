@@ -108,11 +108,10 @@ def _recorded(
     side.wait_stream(torch.cuda.current_stream())
     with torch.no_grad(), torch.cuda.stream(side):
         graph.capture_begin(capture_error_mode="thread_local")  # what other threads do on the GPU is no matter
-        following = [*parameters.values(), None]
-        for i, (name, parameter) in enumerate(parameters.items(), 1):
+        for name, parameter in parameters.items():
             axes, _ = torch_checks.axes(parameter.ndim, balls[name].axis, None)
             state = infos[name].mu, infos[name].theta
-            cuda.project_l1inf(parameter, parameter, float(balls[name].radius), axes, (), state, state, following[i])
+            cuda.project_l1inf(parameter, parameter, float(balls[name].radius), axes, (), state, state)
         graph.capture_end()
     torch.cuda.current_stream().wait_stream(side)
     return graph

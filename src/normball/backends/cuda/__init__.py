@@ -45,12 +45,10 @@ def project_l1inf(
     batch_axis: Sequence[int],
     start: tuple[Tensor, Tensor] | None,
     told: tuple[Tensor, Tensor] | None = None,
-    ahead: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Project `Y` into `X`; return the caps in the dtype of `Y`, and theta.
 
-    Without batch axes these can be written to `told`, contiguous tensors, which may be those of the start. `ahead` will
-    be projected next; if it lies as `Y` does, it is asked for from memory meanwhile.
+    Without batch axes these can be written to `told`, contiguous tensors, which may be those of the start.
     """
     order, shape, caps_shape, theta_shape, place = _layout(tuple(Y.shape), tuple(axis), tuple(batch_axis))
     if Y.numel() == 0:
@@ -77,9 +75,7 @@ def project_l1inf(
             target = torch.empty(shape, dtype=X.dtype, device=X.device)
             x_strides = target.stride()
         kernels = _kernels_for(Y)
-        if ahead is not None and (source is not Y or _lie(ahead) != _lie(Y)):
-            ahead = None
-        task = (source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin, ahead)
+        task = (source, target, mu, theta, tuple(shape), y_strides, x_strides, radius, begin)
         if kernels is None or not kernels.project_l1inf(kernels.Task(*task)):
             source, to = source.as_strided(shape, y_strides), target.as_strided(shape, x_strides)
             radii = torch.as_tensor(radius, dtype=torch.float64, device=Y.device).reshape(-1).broadcast_to(shape[0])
@@ -179,10 +175,6 @@ def _strides(
         found.insert(0, parts[-1][1] if parts else size)  # as in memory without gaps, where there is but one
         size *= math.prod(shape[a] for a in axes)
     return tuple(found)
-
-
-def _lie(T: Tensor) -> tuple[torch.dtype, torch.Size, tuple[int, ...]]:
-    return T.dtype, T.shape, T.stride()
 
 
 def _apart(X: Tensor, Y: Tensor) -> bool:

@@ -95,7 +95,7 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
 def _meeting(programs: int, warps: int) -> dict[str, Any]:
     """Return the places at a meeting of so many blocks, a power of two, and how many words a thread awaits at once."""
     slots = max(2, 1 << (programs - 1).bit_length())
-    return {"SLOTS": slots, "AT_ONCE": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
+    return {"SLOTS": slots, "WORDS": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
 
 
 def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
@@ -117,7 +117,6 @@ class Prepared:
     alone: bool  # each block a problem of its own
     programs: int  # blocks that share a problem
     work: int  # doubles of scratch memory
-    resident: bool
     sizes: tuple[int, ...]
     launch: Launch
 
@@ -131,7 +130,6 @@ def _prepared(
     dtype: torch.dtype,
     warm: bool,
     by_pointer: bool,
-    ahead: bool = False,
 ) -> Prepared | None:
     """Return how to project such an array, or, with nowhere to write, how to find the caps; None if there is no way."""
     problems, groups, members = shape
@@ -165,7 +163,7 @@ def _prepared(
     elif x_strides is None:
         return None
     else:
-        constants |= {"INTERPRETED": INTERPRETED, "AHEAD": ahead}
+        constants |= {"INTERPRETED": INTERPRETED}
     options: dict[str, Any] = {"num_warps": cut.warps}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": not alone, "maxnreg": cut.registers}
@@ -175,7 +173,6 @@ def _prepared(
         alone=alone,
         programs=cut.programs,
         work=M if cut.resident else M + 6 * groups,
-        resident=cut.resident,
         sizes=(groups, members, *strides, cut.tiles, cut.programs),
         launch=Launch(kernel, (cut.programs, together), constants, **options),
     )
@@ -193,12 +190,11 @@ class Task(NamedTuple):
     x_strides: tuple[int, ...] | None
     radius: Tensor | float
     start: tuple[Tensor, Tensor] | None
-    ahead: Tensor | None = None  # one that lies as Y does, and will be projected next
 
 
 def project_l1inf(task: Task) -> bool:
     """Carry out a task that has a place for the result; False if it cannot."""
-    Y, X, mu, theta, shape, y_strides, x_strides, radius, start, _ = task
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
     assert X is not None
     assert x_strides is not None
     if shape[0] == 1 or _whole(shape, y_strides, x_strides, Y):
@@ -225,15 +221,14 @@ def _whole(shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: t
 
 def _launched(task: Task) -> bool:
     """Carry out a task whose problems one launch can take."""
-    Y, X, mu, theta, shape, y_strides, x_strides, radius, start, ahead = task
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
     device = Y.device
     if INTERPRETED:  # which cannot take numbers in double precision
         radius = torch.as_tensor(radius, dtype=torch.float64)
     elif not isinstance(radius, float) and radius.device.type == "cpu" and radius.numel() == 1:
         radius = float(radius)
     by_pointer = not isinstance(radius, float)
-    asks = ahead is not None and not INTERPRETED
-    ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer, asks)
+    ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
     if ready is None:
         return X is not None and _packed(task._replace(radius=radius))
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
@@ -245,12 +240,9 @@ def _launched(task: Task) -> bool:
     if old_mu is not None and old_theta is not None:
         places |= old_mu.data_ptr() | old_theta.data_ptr()
         same = same and old_mu.dtype == Y.dtype
-    if ahead is not None:
-        places |= ahead.data_ptr()
     ready.launch(
         (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
-         theta if ready.alone else place_on(device, ready.programs), work,
-         *((Y if ahead is None else ahead,) if ready.resident else ()), *ready.sizes),
+         theta if ready.alone else place_on(device, ready.programs), work, *ready.sizes),
         same and places & 15 == 0,
     )  # fmt: skip
     return True
@@ -315,7 +307,7 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
 
 def _packed(task: Task) -> bool:
     """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
-    Y, X, mu, theta, shape, y_strides, x_strides, *_ = task
+    Y, X, mu, theta, shape, y_strides, x_strides, _, _ = task
     assert x_strides is not None
     problems, groups, members = shape
     if y_strides[1] > y_strides[2] or problems > 1:

@@ -52,7 +52,7 @@ def _split(x):
 @triton.jit
 def meet(
     place, turn, programs, mine,
-    SLOTS: tl.constexpr, AT_ONCE: tl.constexpr, ALONE: tl.constexpr, ORDERED: tl.constexpr = False,
+    SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr, ORDERED: tl.constexpr = False,
 ):  # fmt: skip
     """Each block brings four numbers, none below zero; all leave with the sums, taken in the same order by each.
 
@@ -60,7 +60,7 @@ def meet(
     sign, which changes each time that a set is used: so old numbers are known for what they are. Who writes to a set
     again has seen all the numbers of the turn in between, and those were written by blocks that had read the set.
     With ORDERED, what a block stored before is there for the others, once they have asked for it. A thread that has
-    several words to wait for looks at AT_ONCE of them at once.
+    several words to wait for looks at WORDS of them at a time.
     """
     if ALONE:
         return _split(mine)
@@ -77,10 +77,10 @@ def meet(
         p = tl.arange(0, SLOTS)[:, None, None] * 4 + row[None, :, None] * 2 + row[None, None, :]
         there = p < programs * 4
         address = (now + tl.where(there, p, me * 4)).to(tl.int64)
-        AWAIT: tl.constexpr = _AWAIT_1 if AT_ONCE == 1 else _AWAIT_2 if AT_ONCE == 2 else _AWAIT_4
-        USES: tl.constexpr = _USES_1 if AT_ONCE == 1 else _USES_2 if AT_ONCE == 2 else _USES_4
+        AWAIT: tl.constexpr = _AWAIT_1 if WORDS == 1 else _AWAIT_2 if WORDS == 2 else _AWAIT_4
+        USES: tl.constexpr = _USES_1 if WORDS == 1 else _USES_2 if WORDS == 2 else _USES_4
         seen = tl.inline_asm_elementwise(
-            AWAIT, USES, [address, mark], dtype=tl.int64, is_pure=False, pack=AT_ONCE
+            AWAIT, USES, [address, mark], dtype=tl.int64, is_pure=False, pack=WORDS
         )  # fmt: skip
         return _split(tl.sum(tl.where(there, (seen & _MAGNITUDE).to(tl.float64, bitcast=True), 0.0), 0))
 

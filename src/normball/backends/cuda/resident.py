@@ -33,38 +33,15 @@ def _signed(size, signs, WIDE: tl.constexpr):
         return (size.to(tl.int32, bitcast=True) | (bits << 31)).to(tl.float32, bitcast=True)
 
 
-@triton.jit
-def _ask_for(
-    pointer, tile, groups, members, group_stride, member_stride,
-    A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, LINE: tl.constexpr,
-):  # fmt: skip
-    """Have a tile brought near from memory, by lines of so many entries, while there is other work to do."""
-    G: tl.constexpr = B if STRIDED else A
-    N: tl.constexpr = A * R if STRIDED else R * B
-    G_STEP: tl.constexpr = min(LINE, G) if STRIDED else 1
-    N_STEP: tl.constexpr = 1 if STRIDED else min(LINE, N)
-    g = tl.minimum(tile * G + tl.arange(0, G // G_STEP) * G_STEP, groups - 1)[:, None]
-    i = tl.minimum(tl.arange(0, N // N_STEP) * N_STEP, members - 1)[None, :]
-    where = g.to(INDEX) * (group_stride * VN) + i.to(INDEX) * (member_stride * VG)
-    tl.inline_asm_elementwise(
-        "prefetch.global.L2 [$1]; mov.b32 $0, 0;", "=r,l", [(pointer + where).to(tl.int64)],
-        dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
 @triton.jit(do_not_specialize=["radius", "tiles", "programs"])
 def resident(
-    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work, ahead,
+    y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, AT_ONCE: tl.constexpr,
-    ALONE: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr, AHEAD: tl.constexpr,
+    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
+    ALONE: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
-    """One tile of groups for each block, read once. The second axis of the grid counts problems.
-
-    With AHEAD, a matrix that lies as `y` does, and will be projected next, is asked for from memory.
-    """
+    """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
     problem = tl.program_id(1).to(tl.int64)
     DTYPE: tl.constexpr = y.dtype.element_ty
@@ -85,15 +62,10 @@ def resident(
     v = tl.abs(v)
     total = sums_of(v, STRIDED)
     peak = peaks_of(v, STRIDED)
-    if AHEAD:
-        _ask_for(
-            ahead, me, groups, members, y_group, y_member, A, R, B, STRIDED, VG, VN, INDEX,
-            128 // (DTYPE.primitive_bitwidth // 8),
-        )  # fmt: skip
     lines = work.to(tl.pointer_type(tl.float32))
     theta, t, sum_of_caps, peaks, turn = solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        place, turn, programs, M, SLOTS, AT_ONCE, ALONE, WARM, False, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, WORDS, ALONE, WARM, False, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
     bad = ~((peaks < float("inf")) & (C >= 0))

@@ -78,7 +78,7 @@ def step(theta, g, slope, moving, risks, C, low, last, searching):
 @triton.jit
 def solve(
     v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
-    M: tl.constexpr, SLOTS: tl.constexpr, AT_ONCE: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
+    M: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
     ROUGH: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
@@ -94,7 +94,7 @@ def solve(
             tl.store(lines + g, total.to(tl.float32), mask=g < groups)
             tl.store(lines + M + g, peak.to(tl.float32), mask=g < groups)
         mine = sums_in_block(total, peak, peak, peak)
-        sums, peaks, _, _ = meet(place, turn, programs, mine, SLOTS, AT_ONCE, ALONE, M > 0)
+        sums, peaks, _, _ = meet(place, turn, programs, mine, SLOTS, WORDS, ALONE, M > 0)
         turn += 1
         # All groups on their lines of all members, or of the greatest alone.
         theta = tl.maximum(tl.maximum((sums - members * C) / groups, (peaks - C) / groups), 0.0)
@@ -137,7 +137,7 @@ def solve(
         mine = sums_in_block(
             t, slope, tl.where(first, peak, moving), risk(t, slope, under, over, alive, total, theta, first)
         )
-        mass, all_slope, third, risks = meet(place, turn, programs, mine, SLOTS, AT_ONCE, ALONE)
+        mass, all_slope, third, risks = meet(place, turn, programs, mine, SLOTS, WORDS, ALONE)
         turn += 1
         if first:
             peaks = third

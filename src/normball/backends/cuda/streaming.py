@@ -35,7 +35,7 @@ def streaming(
     y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, AT_ONCE: tl.constexpr,
+    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
     ALONE: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr, WRITE: tl.constexpr, STAGES: tl.constexpr,
     J: tl.constexpr,
 ):  # fmt: skip
@@ -71,7 +71,7 @@ def streaming(
         total = sums_of(v, STRIDED)
         theta, guess, _, _, turn = solve(
             v, guess, theta, total, peaks_of(v, STRIDED), C * sampled / groups, sampled, members, lines,
-            me * G + lanes, place, turn, programs, M, SLOTS, AT_ONCE, ALONE, False, True, STRIDED, WIDE,
+            me * G + lanes, place, turn, programs, M, SLOTS, WORDS, ALONE, False, True, STRIDED, WIDE,
         )  # fmt: skip
 
     sums = tl.zeros([G], tl.float64)
@@ -109,7 +109,7 @@ def streaming(
         mass += t
         slope += line
     all_sums, sum_of_peaks, sum_of_caps, all_slope = meet(
-        place, turn, programs, sums_in_block(sums, peaks, mass, slope), SLOTS, AT_ONCE, ALONE
+        place, turn, programs, sums_in_block(sums, peaks, mass, slope), SLOTS, WORDS, ALONE
     )
     turn += 1
     low = tl.maximum((sum_of_peaks - C) / groups, 0.0)
@@ -185,7 +185,7 @@ def streaming(
         moving += tl.sum(moving_known, 0)
         unsafe += tl.sum(risk_known, 0)
         sum_of_caps, all_slope, all_moving, all_risks = meet(
-            place, turn, programs, sums_in_block(mass, slope, moving, unsafe), SLOTS, AT_ONCE, ALONE
+            place, turn, programs, sums_in_block(mass, slope, moving, unsafe), SLOTS, WORDS, ALONE
         )
         tl.debug_barrier()
         turn += 1
