@@ -49,7 +49,7 @@ def _bytes_at(codes, block, start, groups, members, G: tl.constexpr, N: tl.const
 
 @triton.jit
 def _counts(work, groups, PARTS: tl.constexpr):
-    """Where the numbers of clipped members lie: after the sums of all the parts, those of the groups and their shares."""
+    """Where the numbers of clipped members lie: after the sums of all the parts, of the groups, and the shares."""
     return (work + (PARTS + 2) * groups).to(tl.pointer_type(tl.int32))
 
 

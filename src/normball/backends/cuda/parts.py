@@ -173,9 +173,10 @@ def refined(
         before = t
         k, e, at = above(v, t, STRIDED, WIDE)
         slope = 1.0 / tl.maximum(k, 1.0)
-        line = tl.where(k > 0, at + (e - theta) * slope, 0.0)  # with t above all members: back to the start
-        line = tl.where(alive, tl.maximum(line, 0.0), 0.0)
-        slope = tl.where(alive, slope, 0.0)
+        line = at + (e - theta) * slope
+        holds = alive & (k > 0) & (line > 0)  # else t was far above the cap: back to the start, which has no line yet
+        line = tl.where(holds, line, 0.0)
+        slope = tl.where(holds, slope, 0.0)
         t = tl.maximum(line, t * least)
         least = least * 0.0 + 1.0
         steps -= 1
