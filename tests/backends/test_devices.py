@@ -120,6 +120,11 @@ def test_edges(way):
         assert mu.isnan().all()
         assert theta.isnan()
     assert project(Y, -1.0)[0].isnan().all()
+    if way != "plain":
+        huge = Y.double() * 5e306  # the sum of all of them overflows, that of a group does not
+        assert huge.abs().sum(0).isfinite().all()
+        for start in (None, (torch.zeros(9, dtype=torch.float64), torch.zeros((), dtype=torch.float64))):
+            assert project(huge, 1e306, start=start)[0].isnan().all()
 
 
 def test_equal_groups_and_a_tiny_radius(way):
@@ -171,6 +176,9 @@ def test_starts_of_nonsense_change_nothing(groups, members, seed, part):
     mu = torch.from_numpy(rng.choice([0.0, math.nan, math.inf, -1.0, 1e30, 0.1], size=groups)).float()
     theta = torch.tensor(rng.choice([0.0, math.nan, math.inf, -1.0, 1e30, 3.0]))
     judge(Y, project(Y, radius, start=(mu, theta))[0], radius, 0, "nonsense")
+    _, mu, theta = project(Y, radius)
+    far = rng.choice([0.0, 0.1, 0.9, 1.0, 1.1, 10.0], size=2)
+    judge(Y, project(Y, radius, start=(mu * float(far[0]), theta * far[1]))[0], radius, 0, far)
 
 
 def test_the_same_bits_on_every_call():

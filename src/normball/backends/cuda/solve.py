@@ -24,9 +24,9 @@ def final_caps(t, peak, g, C, interior, bad, DTYPE: tl.constexpr):
 
 
 @triton.jit
-def sound(total, peak):
-    """The greatest members, infinite where a group is not finite."""
-    return tl.where(total < float("inf"), peak, float("inf"))
+def sound(total, peak, groups):
+    """The greatest members, infinite where a group is not finite, or so large that the sum of all might not be."""
+    return tl.where(total * groups < float("inf"), peak, float("inf"))
 
 
 @triton.jit
@@ -88,7 +88,7 @@ def solve(
     rest: the code is longer than the caches of instructions are, and each line of it has a price.
     """
     low = theta * 0.0
-    peak = sound(total, peak)
+    peak = sound(total, peak, groups)
     if not WARM:
         if M > 0:
             tl.store(lines + g, total.to(tl.float32), mask=g < groups)

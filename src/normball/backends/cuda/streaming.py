@@ -105,7 +105,7 @@ def streaming(
             sums += tl.where(g < groups, risk(t, line, under, over, alive, total, theta, theta >= 0), 0.0)
         else:
             sums += total
-        peaks += sound(total, peak)
+        peaks += sound(total, peak, groups)
         mass += t
         slope += line
     all_sums, sum_of_peaks, sum_of_caps, all_slope = meet(
