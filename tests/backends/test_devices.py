@@ -17,13 +17,17 @@ from normball.reference import oracle
 from ..contract.data import DISTRIBUTIONS, matrix
 
 pytest.importorskip("triton")
-from normball.backends.cuda import launch
+import triton
+import triton.language as tl
+
+from normball.backends.cuda import launch, parts
 
 if not launch.INTERPRETED:
     pytest.skip("a GPU runs the kernels themselves", allow_module_level=True)
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 PARTS = (1e-9, 0.02, 0.4, 0.999)
+WIDE = {torch.float64: tl.float64, torch.float32: tl.float32}
 TILES = {"resident": (1 << 15, 1 << 13), "streaming": (1 << 12, 1 << 7)}
 
 
@@ -83,6 +87,19 @@ def test_optimal(way, distribution, dtype):
                 judge(moved, project(moved, part * norm, axis, start=(mu, theta))[0], part * norm, axis, note)
 
 
+def test_steps_of_training(way):
+    # Most members lie at their caps and cross them at every step; theta is of the size of the steps, and changes more.
+    rng = np.random.default_rng(3)
+    Y = torch.from_numpy(rng.normal(size=(40, 12))).float()
+    for axis in (0, 1):
+        radius = 0.2 * float(Y.abs().amax(axis).sum())
+        X, *start = project(Y, radius, axis)
+        for step in (1e-3, 1e-2, 2e-3, 1e-4):
+            moved = X + step * torch.from_numpy(rng.normal(size=X.shape)).float()
+            X, *start = project(moved, radius, axis, start=start)
+            judge(moved, X, radius, axis, (way, axis, step))
+
+
 def test_edges(way):
     Y = torch.from_numpy(matrix("normal", (12, 9)).copy()).float()
     X, mu, theta = project(Y, 0.0)
@@ -103,6 +120,11 @@ def test_edges(way):
         assert mu.isnan().all()
         assert theta.isnan()
     assert project(Y, -1.0)[0].isnan().all()
+    if way != "plain":
+        huge = Y.double() * 5e306  # the sum of all of them overflows, that of a group does not
+        assert huge.abs().sum(0).isfinite().all()
+        for start in (None, (torch.zeros(9, dtype=torch.float64), torch.zeros((), dtype=torch.float64))):
+            assert project(huge, 1e306, start=start)[0].isnan().all()
 
 
 def test_equal_groups_and_a_tiny_radius(way):
@@ -154,12 +176,37 @@ def test_starts_of_nonsense_change_nothing(groups, members, seed, part):
     mu = torch.from_numpy(rng.choice([0.0, math.nan, math.inf, -1.0, 1e30, 0.1], size=groups)).float()
     theta = torch.tensor(rng.choice([0.0, math.nan, math.inf, -1.0, 1e30, 3.0]))
     judge(Y, project(Y, radius, start=(mu, theta))[0], radius, 0, "nonsense")
+    _, mu, theta = project(Y, radius)
+    far = rng.choice([0.0, 0.1, 0.9, 1.0, 1.1, 10.0], size=2)
+    judge(Y, project(Y, radius, start=(mu * float(far[0]), theta * far[1]))[0], radius, 0, far)
 
 
 def test_the_same_bits_on_every_call():
     Y = torch.from_numpy(matrix("normal", (40, 30)).copy()).float()
     results = [project(Y, 5.0)[0] for _ in range(3)]
     assert all(torch.equal(result, results[0]) for result in results)
+
+
+@triton.jit
+def neighbours(v, t, under, over, A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, WIDE: tl.constexpr):
+    at, there, g = parts.tile_at(v, 0, A, R * B, R * B, 1, A, R, B, False, 1, 1, tl.int32, True)
+    low, high = parts.gap_at(tl.load(at, mask=there), tl.load(t + g), False, WIDE)
+    tl.store(under + g, low)
+    tl.store(over + g, high)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_members_next_to_a_threshold(dtype):
+    rows = torch.tensor([[1.0, 2, 3, 4, 5, 6, 7, 8], [0] * 8, [2] * 8, [1e-38, 3e38, 0, 2, 2, 1, 2, 1]]).to(dtype)
+    tiny = float(torch.finfo(dtype).smallest_normal)
+    for t, under, over in (
+        ([4.5, 0.0, 2.0, 2.0], [4, 0, 2, 2], [5, math.inf, math.inf, float(rows[3, 1])]),
+        ([8.0, 1.0, 1.9, 1e-30], [8, 0, 0, float(rows[3, 0])], [math.inf, math.inf, 2, 1]),
+        ([0.0, tiny, 0.0, 0.0], [0, 0, 0, 0], [1, math.inf, 2, float(rows[3, 0])]),
+    ):
+        got = torch.empty(2, 4, dtype=dtype)
+        neighbours[(1,)](rows, torch.tensor(t, dtype=torch.float64), *got, A=4, R=2, B=4, WIDE=WIDE[dtype])
+        assert got.tolist() == [under, over]
 
 
 def test_rounding_down():

@@ -60,6 +60,20 @@ def test_other_dtypes(dtype):
     assert run("normal", [(33, 20), (257, 40)], dtype) > 0
 
 
+@pytest.mark.parametrize("shape", [(1000, 300), (3000, 2500)], ids=str)
+def test_steps_of_training(shape):
+    # Most members lie at their caps and cross them at every step; theta is of the size of the steps, and changes more.
+    generator = torch.Generator("cuda").manual_seed(0)
+    Y = torch.randn(shape, generator=generator, device="cuda")
+    for axis in (0, 1):
+        radius = 0.2 * float(normball.norm_l1inf(Y, axis))
+        X, info = normball.project_l1inf(Y, radius, axis=axis, return_info=True)
+        for step in (1e-3, 1e-2, 1e-3, 1e-4):
+            moved = X + step * torch.randn(shape, generator=generator, device="cuda")
+            X, info = normball.project_l1inf(moved, radius, axis=axis, warm_start=info, return_info=True)
+            judge(moved, X, radius, axis, (shape, axis, step))
+
+
 def test_edges():
     Y = torch.randn(64, 48, device="cuda")
     assert not normball.project_l1inf(Y, 0.0).any()

@@ -61,12 +61,11 @@ class Constraint:
     def project(self) -> None:
         """Project all constrained parameters now."""
         step = max(self.steps - self.warmup_steps - 1, 0)
-        # Detached, which costs less than to forbid gradients for a while.
-        parameters = {name: parameter.detach() for name, parameter in self._parameters.items()}
-        balls = {name: at_step(self.balls[name], step, parameter) for name, parameter in parameters.items()}
+        balls = {name: at_step(self.balls[name], step, parameter) for name, parameter in self._parameters.items()}
         if self._recording.replay(self._parameters, balls, self.infos):
             return
-        for name, parameter in parameters.items():
+        for name, whole in self._parameters.items():
+            parameter = whole.detach()  # which costs less than to forbid gradients for a while
             ball = balls[name]
             options: dict[str, Any] = {}
             if isinstance(ball, L1InfBall):

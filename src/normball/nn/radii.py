@@ -152,7 +152,7 @@ def at_step(ball: Any, step: int, Y: Tensor) -> Any:
     if isinstance(radius, Schedule):
         return dataclasses.replace(ball, radius=radius(step))
     if isinstance(radius, Rule):
-        return dataclasses.replace(ball, radius=radius.radius(step, Y, ball))
+        return dataclasses.replace(ball, radius=radius.radius(step, Y.detach(), ball))
     if isinstance(radius, Tensor):
         return dataclasses.replace(ball, radius=radius.detach())
     return ball

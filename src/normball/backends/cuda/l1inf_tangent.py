@@ -49,7 +49,7 @@ def _bytes_at(codes, block, start, groups, members, G: tl.constexpr, N: tl.const
 
 @triton.jit
 def _counts(work, groups, PARTS: tl.constexpr):
-    """Where the numbers of clipped members lie: after the sums of all the parts, the moves and the shares."""
+    """Where the numbers of clipped members lie: after the sums of all the parts, of the groups, and the shares."""
     return (work + (PARTS + 2) * groups).to(tl.pointer_type(tl.int32))
 
 
@@ -94,7 +94,7 @@ def sums(
 
 @triton.jit
 def moves(work, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
-    """How the caps move, from the sums of the groups: one block does all of them, and theta with them."""
+    """How theta moves, from the sums of the groups, and what each group takes of it: one block does all of them."""
     by = work + PARTS * groups
     shares = by + groups
     counts = _counts(work, groups, PARTS)
@@ -113,19 +113,12 @@ def moves(work, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
         tl.store(by + g, a, mask=g < groups)
         tl.store(shares + g, share, mask=g < groups)
     whole = tl.sum(weight)
-    mean = tl.where(whole > 0, tl.sum(total) / tl.maximum(whole, 1e-300), 0.0)
-    tl.debug_barrier()
-    for start in range(0, groups, BLOCK):
-        g = start + tl.arange(0, BLOCK)
-        a = tl.load(by + g, mask=g < groups, other=0.0)
-        share = tl.load(shares + g, mask=g < groups, other=0.0)
-        tl.store(by + g, (a - mean) * share, mask=g < groups)
-    tl.store(mean_out, mean)
+    tl.store(mean_out, tl.where(whole > 0, tl.sum(total) / tl.maximum(whole, 1e-300), 0.0))
 
 
 @triton.jit
 def spread(
-    v, x, mu, codes, work, theta, groups, members, v_group, v_member, x_group, x_member,
+    v, x, mu, codes, work, theta, mean, groups, members, v_group, v_member, x_group, x_member,
     G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """What each entry moves by: with its cap if it is clipped, as the tangent says if its group is not zero."""
@@ -135,7 +128,9 @@ def spread(
     far, along = g.to(tl.int64)[:, None], i.to(tl.int64)[None, :]
     there = (g < groups)[:, None] & (i < members)[None, :]
     cap = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float32)
-    move = tl.load(work + PARTS * groups + g, mask=g < groups, other=0.0).to(tl.float32)[:, None]
+    by = work + PARTS * groups + g
+    move = tl.load(by, mask=g < groups, other=0.0) - tl.load(mean)
+    move = (move * tl.load(by + groups, mask=g < groups, other=0.0)).to(tl.float32)[:, None]
     interior = tl.load(theta) == 0
     passes = tl.where(interior, 1.0, cap)[:, None] > 0
     tangent = tl.zeros([G, N], tl.float32)

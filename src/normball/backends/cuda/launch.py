@@ -31,9 +31,10 @@ CLIPPED = (32, 128)  # groups and members of the rectangles in which it is writt
 AT_ONCE = 1 << 11  # groups that a block thinks of at once
 SHARED = 200 << 10  # bytes of a multiprocessor that hold tiles on their way
 ROW_BYTES = 1 << 17  # of a row that one block projects by itself
+LONG = 1 << 13  # entries of such a row that a block adds up at once
 LONG_ROWS = 64  # that follow one another, each a launch
 FEW_PROBLEMS = 4  # below, problems follow one another, each on the whole device
-STREAMED = 1 << 13  # of a tile that is read again: two blocks share a multiprocessor, and one loads while one works
+STREAMED = 1 << 14  # of a tile that is read again: there are others on their way beside it
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,11 @@ class Plan:
     @property
     def registers(self) -> int:
         """Registers that a thread may have, so that the blocks of one launch are all there at the same time."""
-        return 128 if not self.resident or self.warps > 8 else 255
+        return 128 if self.warps > 8 else 255
 
     def stages(self, itemsize: int) -> int:
         """How many tiles a block has at work, all but one of them on their way."""
-        blocks = 2 if self.warps <= 8 else 1
-        return max(1, min(3, 1 + SHARED // (blocks * math.prod(self.shape) * itemsize)))
+        return max(1, min(3, 1 + SHARED // (math.prod(self.shape) * itemsize)))
 
 
 def _fits(groups: int, members: int, processors: int) -> int:
@@ -80,8 +80,8 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     if G * N > ELEMENTS:
         return None
     tiles = triton.cdiv(groups, G)
-    # At most 32 elements for each thread, as far as there are threads.
-    warps = max(1, min(16, G * N // 1024))
+    # 32 elements for each thread, or what its registers hold: the fewer threads, the less they have to exchange.
+    warps = max(1, min(8 if itemsize <= 4 else 16, G * N // 1024))
     wide = 32 * 16 // max(itemsize, 4)  # what a warp reads at once, 16 bytes for each thread
     if strided:
         A = min(N, max(1, wide * warps // G))
@@ -89,14 +89,13 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     else:
         B = min(N, max(wide // 4, wide * warps // G))
         shape = (G, N // B, B)
-    # Two smaller blocks share a multiprocessor: one loads while one works.
-    share = 2 if not resident and warps <= 8 and processors > 1 else 1
-    return Plan(shape, G, tiles, min(share * processors, tiles), resident, warps)
+    return Plan(shape, G, tiles, min(processors, tiles), resident, warps)
 
 
-def _slots(programs: int) -> int:
-    """Return the places at a meeting of so many blocks, a power of two."""
-    return max(2, 1 << (programs - 1).bit_length())
+def _meeting(programs: int, warps: int) -> dict[str, Any]:
+    """Return the places at a meeting of so many blocks, a power of two, and how many words a thread awaits at once."""
+    slots = max(2, 1 << (programs - 1).bit_length())
+    return {"SLOTS": slots, "WORDS": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
 
 
 def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
@@ -153,14 +152,13 @@ def _prepared(
     constants = {
         "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
         "EVEN": members == A * R * B // cut.groups and groups == cut.tiles * cut.groups, "M": M,
-        "SLOTS": _slots(cut.programs), "ALONE": alone,
+        **_meeting(cut.programs, cut.warps),
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
         most = triton.next_power_of_2(triton.cdiv(cut.tiles, cut.programs))
         J = max(1, min(most, AT_ONCE // cut.groups))
-        # A cold start has so much to do with each tile that the other block of a multiprocessor may as well load.
-        stages = cut.stages(dtype.itemsize) if warm else 1
+        stages = cut.stages(dtype.itemsize)
         constants |= {"WRITE": x_strides is not None, "STAGES": stages, "J": J}
     elif x_strides is None:
         return None
@@ -265,11 +263,9 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
         return theta
     if problems > LONG_ROWS or values.itemsize < 4:
         return None
-    tiles = triton.cdiv(n, STREAMED)
+    tiles = triton.cdiv(n, LONG)
     programs = min(2 * processors_on(device), tiles) if device.type == "cuda" else 1
-    options: dict[str, Any] = {
-        "N": STREAMED, "SLOTS": _slots(programs), "ALONE": programs == 1, "num_warps": 8,
-    }  # fmt: skip
+    options: dict[str, Any] = {"N": LONG, **_meeting(programs, 8), "num_warps": 8}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]

@@ -3,16 +3,27 @@
 import triton
 import triton.language as tl
 
-# Look at a word until its highest bit is as told. Each thread looks for itself.
-_AWAIT: tl.constexpr = tl.constexpr("""{
+
+def _await(words: int) -> tuple[tl.constexpr, tl.constexpr]:
+    """Look at so many words until their highest bits are as told: the code, and its registers. Each thread alone."""
+    loads = "\n".join(f"ld.relaxed.gpu.global.b64 ${i}, [${words + i}];" for i in range(words))
+    checks = [f"shr.u64 mark, ${i}, 63;\nsetp.ne.or.u64 old, mark, ${2 * words + i}, old;" for i in range(words)]
+    marks = "\n".join(checks)
+    code = f"""{{
 .reg .pred old;
 .reg .b64 mark;
 again:
-ld.relaxed.gpu.global.b64 $0, [$1];
-shr.u64 mark, $0, 63;
-setp.ne.u64 old, mark, $2;
+{loads}
+setp.ne.u64 old, 0, 0;
+{marks}
 @old bra again;
-}""")
+}}"""
+    return tl.constexpr(code), tl.constexpr(",".join(["=&l"] * words + ["l"] * (2 * words)))
+
+
+_AWAIT_1, _USES_1 = _await(1)
+_AWAIT_2, _USES_2 = _await(2)
+_AWAIT_4, _USES_4 = _await(4)
 _MAGNITUDE: tl.constexpr = tl.constexpr(2**63 - 1)
 
 
@@ -40,14 +51,16 @@ def _split(x):
 
 @triton.jit
 def meet(
-    place, turn, programs, mine, SLOTS: tl.constexpr, ALONE: tl.constexpr, ORDERED: tl.constexpr = False
+    place, turn, programs, mine,
+    SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr, ORDERED: tl.constexpr = False,
 ):  # fmt: skip
     """Each block brings four numbers, none below zero; all leave with the sums, taken in the same order by each.
 
     A place has two sets of slots, which take turns. Every block writes its slot at every turn, and marks it by the
     sign, which changes each time that a set is used: so old numbers are known for what they are. Who writes to a set
     again has seen all the numbers of the turn in between, and those were written by blocks that had read the set.
-    With ORDERED, what a block stored before is there for the others, once they have asked for it.
+    With ORDERED, what a block stored before is there for the others, once they have asked for it. A thread that has
+    several words to wait for looks at WORDS of them at a time.
     """
     if ALONE:
         return _split(mine)
@@ -64,8 +77,10 @@ def meet(
         p = tl.arange(0, SLOTS)[:, None, None] * 4 + row[None, :, None] * 2 + row[None, None, :]
         there = p < programs * 4
         address = (now + tl.where(there, p, me * 4)).to(tl.int64)
+        AWAIT: tl.constexpr = _AWAIT_1 if WORDS == 1 else _AWAIT_2 if WORDS == 2 else _AWAIT_4
+        USES: tl.constexpr = _USES_1 if WORDS == 1 else _USES_2 if WORDS == 2 else _USES_4
         seen = tl.inline_asm_elementwise(
-            _AWAIT, "=&l,l,l", [address, mark], dtype=tl.int64, is_pure=False, pack=1
+            AWAIT, USES, [address, mark], dtype=tl.int64, is_pure=False, pack=WORDS
         )  # fmt: skip
         return _split(tl.sum(tl.where(there, (seen & _MAGNITUDE).to(tl.float64, bitcast=True), 0.0), 0))
 

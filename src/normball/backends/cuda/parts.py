@@ -13,6 +13,7 @@ Members are magnitudes here.
 import triton
 import triton.language as tl
 
+CLOSE: tl.constexpr = tl.constexpr(2.0**-4)  # a step of theta after which a single step leads a group to its cap
 SINCE_37 = tuple(int(part) for part in triton.__version__.split(".")[:2]) >= (3, 7)
 R_AXIS: tl.constexpr = tl.constexpr(0 if SINCE_37 else 1)
 
@@ -123,13 +124,22 @@ def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 
 @triton.jit
 def gap_at(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """The members of each group next to t: the greatest that does not exceed it, and the least that does."""
+    """The members of each group next to t: the greatest that does not exceed it, and the least that does.
+
+    The bits of positive floats are ordered as integers are. Counted from the first above t, those above come first,
+    and those not above last, down to the one below t, which would come before the first.
+    """
     AXIS: tl.constexpr = 0 if STRIDED else 1
-    exceeds = v > by_group(rounded_down(t, WIDE), STRIDED)
-    under = tl.max(tl.where(exceeds, 0.0, v), R_AXIS)
-    over = tl.min(tl.where(exceeds, v, float("inf")), R_AXIS)
-    under, over = tl.split(tl.max(tl.join(under, -over), AXIS))
-    return under, -over
+    UNSIGNED: tl.constexpr = tl.uint64 if tl.float64 == WIDE else tl.uint32
+    LAST: tl.constexpr = 2**64 - 1 if tl.float64 == WIDE else 2**32 - 1
+    first = rounded_down(t, WIDE).to(UNSIGNED, bitcast=True) + 1
+    place = v.to(UNSIGNED, bitcast=True) - by_group(first, STRIDED)
+    over = tl.min(place, R_AXIS)
+    under = tl.max(place, R_AXIS)
+    over, under = tl.split(tl.min(tl.join(over, LAST - under), AXIS))
+    under = LAST - under
+    over = tl.where(over <= LAST // 2, (over + first).to(WIDE, bitcast=True), float("inf"))
+    return tl.where(under <= LAST // 2, 0.0, (under + first).to(WIDE, bitcast=True)), over
 
 
 @triton.jit
@@ -145,29 +155,37 @@ def peaks_of(v, STRIDED: tl.constexpr):
 
 
 @triton.jit
-def _line(v, t, theta, alive, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """The line of the members above t, at theta, and its slope, which is one over their number."""
-    k, e, at = above(v, t, STRIDED, WIDE)
-    slope = 1.0 / tl.maximum(k, 1.0)
-    line = tl.where(k > 0, at + (e - theta) * slope, 0.0)  # with t above all members: back to the start
-    return tl.where(alive, tl.maximum(line, 0.0), 0.0), tl.where(alive, slope, 0.0)
-
-
-@triton.jit
-def refined(v, t, theta, alive, least, steps, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+def refined(
+    v, t, theta, alive, least, steps, WARY: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr
+):  # fmt: skip
     """Steps towards the caps at theta, from thresholds t: new ones, the slopes of their lines, and above what.
 
     One step from anywhere leads below the cap. From there thresholds only rise, and never fall below `least` times t,
     which is 1 once t is such a bound, so that rounding cannot make two lines of a group take turns.
+
+    WARY takes a second step only if the first finds all groups about to lose theta: in training the caps of the step
+    before are nearer to the new ones than its theta is to the new one. The last result tells whether it was so.
     """
     before = tl.zeros_like(t)  # not t: the compiler would not see that the loop changes it
     slope = tl.zeros_like(t)
-    for _ in tl.range(0, steps, loop_unroll_factor=1):  # written out, it would not fit the cache of instructions
+    right = steps * 0 + 1
+    while steps > 0:
         before = t
-        line, slope = _line(v, t, theta, alive, STRIDED, WIDE)
+        k, e, at = above(v, t, STRIDED, WIDE)
+        slope = 1.0 / tl.maximum(k, 1.0)
+        line = at + (e - theta) * slope
+        holds = alive & (k > 0) & (line > 0)  # else t was far above the cap: back to the start, which has no line yet
+        line = tl.where(holds, line, 0.0)
+        slope = tl.where(holds, slope, 0.0)
         t = tl.maximum(line, t * least)
         least = least * 0.0 + 1.0
-    return t, slope, before
+        steps -= 1
+        if WARY:  # noqa: SIM102
+            if steps > 0:
+                off = alive & (tl.abs(e - theta) > theta * CLOSE)
+                right = 1 - tl.max(off.to(tl.int32))
+                steps = steps * right
+    return t, slope, before, right
 
 
 @triton.jit
@@ -180,6 +198,21 @@ def moved_along(t, slope, by):
 def in_gap(t, slope, under, over, alive):
     """Whether a cap is known: of a zero group, or still on the line of its members, none of which changed sides."""
     return ~alive | ((slope > 0) & (t >= under.to(tl.float64)) & (t <= over.to(tl.float64)))
+
+
+@triton.jit
+def risk(t, slope, under, over, alive, total, theta, first):
+    """One over how far theta may move, to the fourth power: the sum over all groups is all but that of the first one.
+
+    That is until a cap leaves its gap, or a zero group comes alive. Theta may fall at the first step alone.
+    """
+    down = t - under.to(tl.float64)
+    up = over.to(tl.float64) - t
+    room = tl.where((slope > 0) & (up >= 0), tl.maximum(tl.where(first, tl.minimum(up, down), down), 0.0), 0.0)
+    room = tl.where(alive, room, tl.where(first, theta - total, 1e300))
+    share = tl.where(alive & (slope > 0), slope, 1.0) / room
+    square = share * share
+    return square * square
 
 
 @triton.jit

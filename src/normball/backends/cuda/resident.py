@@ -38,8 +38,8 @@ def resident(
     y, x, mu, theta_out, radius: tl.float64, radii, old_mu, old_theta, place, work,
     groups, members, y_problem, y_group, y_member, x_problem, x_group, x_member, tiles, programs,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr, VG: tl.constexpr, VN: tl.constexpr,
-    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr,
-    BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
+    INDEX: tl.constexpr, EVEN: tl.constexpr, M: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr,
+    ALONE: tl.constexpr, BY_POINTER: tl.constexpr, WARM: tl.constexpr, INTERPRETED: tl.constexpr,
 ):  # fmt: skip
     """One tile of groups for each block, read once. The second axis of the grid counts problems."""
     me = tl.program_id(0)
@@ -63,12 +63,12 @@ def resident(
     total = sums_of(v, STRIDED)
     peak = peaks_of(v, STRIDED)
     lines = work.to(tl.pointer_type(tl.float32))
-    theta, t, sum_of_caps, sums, peaks, turn = solve(
+    theta, t, sum_of_caps, peaks, turn = solve(
         v, t, theta, total, peak, C, groups, members, lines, g,
-        place, turn, programs, M, SLOTS, ALONE, WARM, False, STRIDED, WIDE,
+        place, turn, programs, M, SLOTS, WORDS, ALONE, WARM, False, STRIDED, WIDE,
     )  # fmt: skip
     interior = peaks <= C
-    bad = ~((sums < float("inf")) & (C >= 0))
+    bad = ~((peaks < float("inf")) & (C >= 0))
     cap = final_caps(t, peak, sum_of_caps, C, interior, bad, DTYPE)
     at, there, g = tile_at(
         x + problem * (x_problem * VG * VN), me, groups, members, x_group, x_member,

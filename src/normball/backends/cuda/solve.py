@@ -8,10 +8,9 @@ import triton
 import triton.language as tl
 
 from normball.backends.cuda.meeting import ask, meet, sums_in_block
-from normball.backends.cuda.parts import gap_at, in_gap, moved_along, newton, refined, rounded_down
+from normball.backends.cuda.parts import CLOSE, gap_at, in_gap, moved_along, newton, refined, risk, rounded_down
 
 NEAR: tl.constexpr = tl.constexpr(2.0**-8)  # a step of theta after which gaps are likely to hold
-CLOSE: tl.constexpr = tl.constexpr(2.0**-4)  # and one after which a single step leads a group to its cap
 
 
 @triton.jit
@@ -25,9 +24,9 @@ def final_caps(t, peak, g, C, interior, bad, DTYPE: tl.constexpr):
 
 
 @triton.jit
-def bound(sums, peaks, C, groups, members):
-    """A bound on theta from below: all groups on their lines of all members, or of the greatest alone."""
-    return tl.maximum(tl.maximum((sums - members * C) / groups, (peaks - C) / groups), 0.0)
+def sound(total, peak, groups):
+    """The greatest members, infinite where a group is not finite, or so large that the sum of all might not be."""
+    return tl.where(total * groups < float("inf"), peak, float("inf"))
 
 
 @triton.jit
@@ -55,29 +54,32 @@ def _on_two_lines(lines, low, C, groups, members, M: tl.constexpr):
 
 
 @triton.jit
-def step(theta, g, slope, moving, C, low, last, searching):
+def step(theta, g, slope, moving, risks, C, low, last, searching):
     """One Newton step. Returns theta, whether to go on, and how far theta rose.
 
-    `moving` counts groups that clip other members than a round before, and in its high part those whose lines may be
-    below their caps: with none of the latter, a step that does not lead up means the end. The first step, which knows
-    nothing of this, may lead down, from a start beyond the root. If no group is left, rounding has led too far, as it
-    may if the radius is tiny: the `last` step is taken back, and one more round ends the search.
+    It is the last where all lines are known to hold up to the root. `moving` counts groups that clip other members than
+    a round before, and in its high part those whose lines may be below their caps: with none of the latter, a step that
+    does not lead up means the end. The first step, which knows nothing of this, may lead down, from a start beyond the
+    root. If no group is left, rounding has led too far, as it may if the radius is tiny: the `last` step is taken back,
+    and one more round ends the search.
     """
     first = searching == 0
     ahead = newton(theta, g, slope, C, low)
     rises = ahead > theta * (1.0 + 2.0**-50)
     lost = (slope == 0) & (C > 0) & (last > 0) & (searching == 1)
-    more = first | ((searching == 1) & ((moving >= 2.0**26) | ((moving > 0) & rises) | lost))
     ahead = tl.where(lost, theta - last, tl.where(first | rises, ahead, theta))
+    square = (ahead - theta) * (ahead - theta)
+    sure = (square * square * risks <= 1.0) & (tl.abs(g - C) <= C * CLOSE)
+    more = first | ((searching == 1) & ((moving >= 2.0**26) | ((moving > 0) & rises) | lost))
     ahead = tl.where(more, ahead, theta)
-    return ahead, tl.where(lost, 2, more.to(tl.int32)), ahead - theta
+    return ahead, tl.where(sure, 0, tl.where(lost, 2, more.to(tl.int32))), ahead - theta
 
 
 @triton.jit
 def solve(
     v, t, theta, total, peak, C, groups, members, lines, g, place, turn, programs,
-    M: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr, ROUGH: tl.constexpr,
-    STRIDED: tl.constexpr, WIDE: tl.constexpr,
+    M: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr, WARM: tl.constexpr,
+    ROUGH: tl.constexpr, STRIDED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Theta of the problem whose groups lie in the registers of the blocks, with the caps that belong to it.
 
@@ -86,25 +88,29 @@ def solve(
     rest: the code is longer than the caches of instructions are, and each line of it has a price.
     """
     low = theta * 0.0
+    peak = sound(total, peak, groups)
     if not WARM:
         if M > 0:
             tl.store(lines + g, total.to(tl.float32), mask=g < groups)
             tl.store(lines + M + g, peak.to(tl.float32), mask=g < groups)
-        sums, peaks, _, _ = meet(place, turn, programs, sums_in_block(total, peak, peak, peak), SLOTS, ALONE, M > 0)
+        mine = sums_in_block(total, peak, peak, peak)
+        sums, peaks, _, _ = meet(place, turn, programs, mine, SLOTS, WORDS, ALONE, M > 0)
         turn += 1
-        theta = bound(sums, peaks, C, groups, members)
+        # All groups on their lines of all members, or of the greatest alone.
+        theta = tl.maximum(tl.maximum((sums - members * C) / groups, (peaks - C) / groups), 0.0)
+        low = theta
         if M > 0:
             first_theta = theta
             if ALONE:
                 tl.debug_barrier()
             elif ask(place, SLOTS) != 0:  # for the lines of other blocks
                 theta = C * 0.0
-            if (peaks > C) & (sums < float("inf")):
+            if (peaks > C) & (peaks < float("inf")):
                 theta = _on_two_lines(lines, first_theta, C, groups, members, M)
     slope = tl.zeros_like(t)
     under = (tl.zeros_like(t) + float("inf")).to(WIDE)
     over = -under
-    sums, peaks, mass, rose, least = low, low, low, low, low
+    peaks, mass, rose, least = low, low, low * 0.0, low * 0.0
     near = tl.program_id(0) * 0 + WARM
     steps = tl.program_id(0) * 0 + 2
     known = tl.program_id(0) * 0  # whether there are gaps
@@ -118,31 +124,36 @@ def solve(
         if known > 0:
             is_open = tl.min(in_gap(t, slope, under, over, alive).to(tl.int32)) == 0
         if is_open:
-            t, now, before = refined(v, t, theta, alive, least, steps, STRIDED, WIDE)
+            t, now, before, right = refined(v, t, theta, alive, least, steps, WARM, STRIDED, WIDE)
             under = (tl.zeros_like(t) + float("inf")).to(WIDE)
             over = -under
-            if near > 0:
+            known = near * right
+            if known > 0:
                 under, over = gap_at(v, before, STRIDED, WIDE)
-            known = near
         left = (alive & (t > over.to(tl.float64))).to(tl.float64)
         t = tl.where(alive, t, 0.0)
         moving = (now != slope).to(tl.float64) + left * 2.0**26
         slope = now
-        mine = sums_in_block(t, slope, tl.where(first, total, moving), tl.where(first, peak, 0.0))
-        mass, all_slope, third, fourth = meet(place, turn, programs, mine, SLOTS, ALONE)
+        mine = sums_in_block(
+            t, slope, tl.where(first, peak, moving), risk(t, slope, under, over, alive, total, theta, first)
+        )
+        mass, all_slope, third, risks = meet(place, turn, programs, mine, SLOTS, WORDS, ALONE)
         turn += 1
         if first:
-            sums, peaks = third, fourth
-            low = bound(sums, peaks, C, groups, members)
-        theta, searching, rose = step(theta, mass, all_slope, third, C, low, rose, searching)
+            peaks = third
+            low = tl.maximum(low, (peaks - C) / groups)
+        theta, searching, rose = step(theta, mass, all_slope, third, risks, C, low, rose, searching)
+        mass -= rose * all_slope
         t = moved_along(t, slope, rose)
         near = (tl.abs(rose) <= theta * NEAR).to(tl.int32)
         steps = 2 - (tl.abs(rose) <= theta * CLOSE).to(tl.int32)
+        if WARM:  # where caps were near, and now theta is too
+            steps = near * 0 + 1
         least = (rose >= 0).to(tl.float64)
-        going = tl.where((peaks > C) & (sums < float("inf")), searching, 0)
+        going = tl.where((peaks > C) & (peaks < float("inf")), searching, 0)
         if ROUGH:
             going = tl.where((rose <= theta * NEAR) & ~first, 0, going)
-    return theta, t, mass, sums, peaks, turn
+    return theta, t, mass, peaks, turn
 
 
 @triton.jit

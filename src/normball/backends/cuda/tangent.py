@@ -69,5 +69,5 @@ def tangent_l1inf(Y: Tensor, mu: Tensor, theta: Tensor, V: Tensor) -> tuple[Tens
     same = (Y.data_ptr() | V.data_ptr() | X.data_ptr() | mu.data_ptr() | theta.data_ptr()) & 15 == 0
     ready.sums((Y, V, mu, codes, work, groups, members, ready.length, *Y.stride(), *V.stride()), same)
     ready.moves((work, mean, groups), same)
-    ready.spread((V, X, mu, codes, work, theta, groups, members, *V.stride(), *X.stride()), same)
+    ready.spread((V, X, mu, codes, work, theta, mean, groups, members, *V.stride(), *X.stride()), same)
     return X, mean

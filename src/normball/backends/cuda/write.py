@@ -37,7 +37,7 @@ def totals(
 @triton.jit(do_not_specialize=["tiles", "programs"])
 def long(
     y, x, radius, theta_out, place, n, tiles, programs,
-    N: tl.constexpr, SLOTS: tl.constexpr, ALONE: tl.constexpr,
+    N: tl.constexpr, SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr,
 ):  # fmt: skip
     """One long vector projected onto the l1 ball by all the blocks together, which read it again in each round.
 
@@ -52,7 +52,7 @@ def long(
         sums += tl.abs(tl.load(y + i, mask=i < n, other=0.0)).to(tl.float64)
     turn = arrive(place, SLOTS, ALONE)
     total = tl.sum(sums)
-    total, _, _, _ = meet(place, turn, programs, in_block(total, total, total, total), SLOTS, ALONE)
+    total, _, _, _ = meet(place, turn, programs, in_block(total, total, total, total), SLOTS, WORDS, ALONE)
     turn += 1
     bad = ~((total < float("inf")) & (C >= 0))
     inside = total <= C
@@ -69,7 +69,7 @@ def long(
             sums += tl.where(above, size, 0.0)
             counts += above.to(tl.int32)
         mass, count = tl.sum(sums), tl.sum(counts).to(tl.float64)
-        mass, count, _, _ = meet(place, turn, programs, in_block(mass, count, count, count), SLOTS, ALONE)
+        mass, count, _, _ = meet(place, turn, programs, in_block(mass, count, count, count), SLOTS, WORDS, ALONE)
         turn += 1
         ahead = (mass - C) / tl.maximum(count, 1.0)
         theta = tl.where(count > 0, tl.maximum(ahead, theta), theta)
