@@ -179,8 +179,10 @@ public:
         double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         const bool few = few_above(sums, floor);
         Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
-        if constexpr (Reader::writes_from_copy)
+        if constexpr (Reader::writes_from_copy) {
             if (picked && solve_picked(*picked, aim, sums, peaks, floor, solution)) return outcome;
+            picked.reset();  // another copy may follow
+        }
         const double guess = lowered * aim.theta;
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
