@@ -51,7 +51,7 @@ public:
         const Axis inner = view_.member.inner();
         const std::int64_t strips = groups() / line_ * per_line(wide_);
         std::optional<Picker<T>> picker;
-        if (!expected.empty() && view_.member.outer_count() == 1) picker.emplace(view_, expected, true);
+        if (!expected.empty() && can_pick()) picker.emplace(view_, expected, true);
         const std::int64_t fewest_rows = picker ? 250 : 1000;
         const std::int64_t ranges = std::clamp<std::int64_t>(inner.extent / fewest_rows, 1, most_ranges);
         const std::int64_t together = picker ? strips : 1;
@@ -137,10 +137,10 @@ private:
     static constexpr std::int64_t most_ranges = 8;
 
     // Rows that stay in a cache between the sums and the copy; a multiple of those that are added up together.
-    std::int64_t rows_to_pick() const {
-        const std::int64_t row = groups() * static_cast<std::int64_t>(sizeof(T));
-        return std::clamp<std::int64_t>(kept_bytes / row / 16, 1, 4) * 16;
-    }
+    std::int64_t rows_to_pick() const { return std::clamp<std::int64_t>(kept_bytes / (16 * row_bytes()), 1, 4) * 16; }
+    // Rows that are too long for that are worth it only where the matrix comes from beyond the caches.
+    bool can_pick() const { return view_.member.outer_count() == 1 && (!near_ || 16 * row_bytes() <= kept_bytes); }
+    std::int64_t row_bytes() const { return groups() * static_cast<std::int64_t>(sizeof(T)); }
 
     struct Strip {
         const T* base;
