@@ -20,7 +20,7 @@ pytest.importorskip("triton")
 import triton
 import triton.language as tl
 
-from normball.backends.cuda import launch, parts
+from normball.backends.cuda import launch, parts, tangent
 
 if not launch.INTERPRETED:
     pytest.skip("a GPU runs the kernels themselves", allow_module_level=True)
@@ -218,7 +218,11 @@ def test_rounding_down():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_derivative_in_two_passes(dtype):
+@pytest.mark.parametrize("kept", [tangent.KEPT, 1 << 8])
+def test_the_derivative(dtype, kept, monkeypatch):
+    monkeypatch.setattr(tangent, "KEPT", kept)
+    monkeypatch.setattr(tangent, "STREAMED", kept // 4)
+    tangent._prepared.cache_clear()
     for shape, axis in (((33, 20), (0,)), ((20, 33), (1,)), ((6, 5, 4), (0, 2)), ((5, 4), (0, 1))):
         Y, V = (torch.from_numpy(np.random.default_rng(seed).normal(size=shape)).to(dtype) for seed in (0, 1))
         for radius in (0.7, 4.0, 1e3):
@@ -229,3 +233,4 @@ def test_the_derivative_in_two_passes(dtype):
                 got = cuda.tangent_l1inf(Y, info.mu, info.theta, V, list(axis), [])
             torch.testing.assert_close(got[0].double(), expected[0], rtol=0, atol=8 * torch.finfo(dtype).eps)
             torch.testing.assert_close(got[1], expected[1].double(), rtol=1e-6, atol=1e-9)
+    tangent._prepared.cache_clear()

@@ -7,6 +7,8 @@ import pytest
 import torch
 
 import normball
+from normball.backends import cuda
+from normball.backends.torch_rules import RULES
 from normball.reference import oracle
 
 from ..contract.data import DISTRIBUTIONS, matrix
@@ -72,6 +74,28 @@ def test_steps_of_training(shape):
             moved = X + step * torch.randn(shape, generator=generator, device="cuda")
             X, info = normball.project_l1inf(moved, radius, axis=axis, warm_start=info, return_info=True)
             judge(moved, X, radius, axis, (shape, axis, step))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_the_derivative(dtype):
+    for shape in [(7, 7), (3, 9000), (1000, 300), (3000, 2500)]:
+        generator = torch.Generator("cuda").manual_seed(0)
+        Y, V = (torch.randn(shape, generator=generator, device="cuda").to(dtype) for _ in range(2))
+        for axis in (0, 1):
+            for part in (0.01, 0.5, 2.0):
+                note = (shape, axis, part, dtype)
+                radius = part * float(normball.norm_l1inf(Y, axis))
+                _, info = normball.project_l1inf(Y, radius, axis=axis, return_info=True)
+                place = Y, info.mu, info.theta, V, [axis], []
+                with torch.no_grad():
+                    X, mean = cuda.tangent_l1inf(*place)
+                    again = cuda.tangent_l1inf(*place)
+                with torch.enable_grad():  # in torch operations
+                    expected = RULES["l1inf"].tangent(Y.double(), info.mu.double(), info.theta, V.double(), [axis], [])
+                assert float((X.double() - expected[0]).abs().max()) <= 8 * torch.finfo(dtype).eps, note
+                assert float(mean) == pytest.approx(float(expected[1]), rel=1e-6, abs=1e-5), note
+                assert torch.equal(X, again[0]), note
+                assert torch.equal(mean, again[1]), note
 
 
 def test_edges():

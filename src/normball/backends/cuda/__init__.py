@@ -95,11 +95,18 @@ def tangent_l1inf(
     kernels = _kernels_for(Y)
     if kernels is None or batch_axis or Y.numel() == 0 or Y.dtype == torch.float64:
         return None
-    order, shape, *_ = _layout(tuple(Y.shape), tuple(axis), ())
-    source, along = (T.permute(order).reshape(shape[1:]) for T in (Y, V))
-    X, mean = kernels.tangent_l1inf(source, mu.reshape(-1), theta, along)
-    back = sorted(range(Y.ndim), key=order.__getitem__)
-    return X.reshape([Y.shape[a] for a in order]).permute(back), mean
+    order, (_, *shape), *_ = _layout(tuple(Y.shape), tuple(axis), ())
+    X = torch.empty_like(Y, dtype=V.dtype, requires_grad=False)
+    three = [Y, V, X]
+    strides = [_strides(T.shape, T.stride(), tuple(axis), ()) for T in three]
+    if not all(strides):  # copies, where the axes cannot be told as one
+        three = [T.permute(order).reshape(shape) for T in three]
+        strides = [(0, *T.stride()) for T in three]
+    with _current(Y.device):
+        mean = kernels.tangent_l1inf(*three, mu.contiguous(), theta, tuple(shape), tuple(strides))
+    if three[2] is not X:
+        X.permute(order).copy_(three[2].reshape([Y.shape[a] for a in order]))
+    return X, mean
 
 
 def operate(

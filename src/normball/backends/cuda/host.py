@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from functools import lru_cache
 from typing import Any
 
@@ -9,7 +11,9 @@ import torch
 from torch import Tensor
 from triton.runtime import driver
 
-__all__ = ["Launch", "place_on", "processors_on"]
+__all__ = ["INTERPRETED", "Launch", "in_runs", "meeting", "place_on", "processors_on"]
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 
 
 class Launch:
@@ -99,3 +103,20 @@ def processors_on(device: torch.device) -> int:
 def _most_blocks(device: torch.device) -> int:
     """Return how many blocks can meet: two on each multiprocessor, and a power of two."""
     return 1 << (2 * processors_on(device) - 1).bit_length()
+
+
+def meeting(programs: int, warps: int) -> dict[str, Any]:
+    """Return the places at a meeting of so many blocks, a power of two, and how many words a thread awaits at once."""
+    slots = max(2, 1 << (programs - 1).bit_length())
+    return {"SLOTS": slots, "WORDS": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
+
+
+def in_runs(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
+    """Return how many neighbouring groups, and members, can be read at once: powers of two up to 8."""
+    side_by_side = [all(stride[axis] == 1 for stride in strides) for axis in (1, 2)]
+    wide = [
+        math.gcd(8, size, *(n for stride in strides for n in (stride[0], stride[3 - axis])))
+        for size, axis in ((groups, 1), (members, 2))
+    ]
+    VN = wide[1] if side_by_side[1] else 1
+    return wide[0] if side_by_side[0] and VN == 1 else 1, VN

@@ -1,147 +1,241 @@
-"""The derivative of the l1,inf projection in Triton kernels: one pass for the sums of the groups, one that writes.
+"""The derivative of the l1,inf projection in one Triton kernel: sums over the clipped members, a meeting, the write.
 
-Tiles are rows and columns of the matrix as it lies, so that groups may have any length. The first pass leaves two bits
-for each entry, whether it is clipped and its sign, so that the second need not read the matrix again. Tiles of zero
-groups are not read, only filled.
+Each block has some groups, or parts of some where there are few of them. It reads the matrix and the tangent in tiles,
+and leaves two bits for each entry, whether it is clipped and its sign, so that it need not read the matrix again. The
+last tile, which is larger, stays in the registers: of a small matrix, that is all. Zero groups are not read.
 """
 
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def _packed(codes, STRIDED: tl.constexpr):
-    """Four codes of two bits in a byte, of neighbours in memory."""
-    shift = 2 * tl.arange(0, 4)
-    if STRIDED:
-        codes = tl.reshape(codes, [codes.shape[0] // 4, 4, codes.shape[1]])
-        return tl.sum(codes << shift[None, :, None], 1).to(tl.uint8)
-    else:
-        codes = tl.reshape(codes, [codes.shape[0], codes.shape[1] // 4, 4])
-        return tl.sum(codes << shift[None, None, :], 2).to(tl.uint8)
+from normball.backends.cuda.meeting import arrive, ask, in_block, leave, meet, sums_in_block
+from normball.backends.cuda.parts import R_AXIS, along_r, by_group, in_thread, settled, tile_at
 
 
 @triton.jit
-def _unpacked(bytes, STRIDED: tl.constexpr):
-    shift = 2 * tl.arange(0, 4)
-    if STRIDED:
-        codes = (bytes.to(tl.int32)[:, None, :] >> shift[None, :, None]) & 3
-        return tl.reshape(codes, [bytes.shape[0] * 4, bytes.shape[1]])
-    else:
-        codes = (bytes.to(tl.int32)[:, :, None] >> shift[None, None, :]) & 3
-        return tl.reshape(codes, [bytes.shape[0], bytes.shape[1] * 4])
-
-
-@triton.jit
-def _bytes_at(codes, block, start, groups, members, G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr):
-    """Where the codes of a tile lie: rows of the axis that is not contiguous, each filled up to whole bytes."""
-    if STRIDED:
-        g = block * (G // 4) + tl.arange(0, G // 4)
-        i = start + tl.arange(0, N)
-        at = codes + i.to(tl.int64)[None, :] * ((groups + 3) // 4) + g[:, None]
-        return at, (4 * g < groups)[:, None] & (i < members)[None, :]
-    else:
-        g = block * G + tl.arange(0, G)
-        i = start // 4 + tl.arange(0, N // 4)
-        at = codes + g.to(tl.int64)[:, None] * ((members + 3) // 4) + i[None, :]
-        return at, (g < groups)[:, None] & (4 * i < members)[None, :]
-
-
-@triton.jit
-def _counts(work, groups, PARTS: tl.constexpr):
-    """Where the numbers of clipped members lie: after the sums of all the parts, of the groups, and the shares."""
-    return (work + (PARTS + 2) * groups).to(tl.pointer_type(tl.int32))
-
-
-@triton.jit
-def sums(
-    y, v, mu, codes, work, groups, members, length, y_group, y_member, v_group, v_member,
-    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr, PARTS: tl.constexpr,
-):  # fmt: skip
-    """For each group, over its clipped members: the sum of the tangent with the members' signs, and their number.
-
-    The second axis of the grid counts parts of the members, each with a row of sums of its own: so the order of the
-    sums, and with it the result, is always the same.
-    """
-    g = tl.program_id(0) * G + tl.arange(0, G)
+def _limits(mu, g, groups):
+    """The caps of some groups, and above what their members are clipped: a zero group's are not."""
     cap = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float32)
-    alive = (cap > 0)[:, None]
-    a = tl.zeros([G, N], tl.float64)
-    k = tl.zeros([G, N], tl.int32)
-    far = g.to(tl.int64)[:, None]
-    first = tl.program_id(1) * length
-    last = tl.minimum(first + length, members)
-    if tl.max(cap) > 0:
-        for start in range(first, last, N):
-            i = start + tl.arange(0, N)
-            there = (g < groups)[:, None] & (i < members)[None, :]  # zero groups too, so that runs are read at once
-            along = i.to(tl.int64)[None, :]
-            value = tl.load(
-                y + far * y_group + along * y_member, mask=there, other=0.0, eviction_policy="evict_first"
-            ).to(tl.float32)  # so that the tangent may stay near for the second pass
-            tangent = tl.load(v + far * v_group + along * v_member, mask=there, other=0.0).to(tl.float32)
-            clipped = (tl.abs(value) > cap[:, None]) & alive
-            negative = value < 0
-            a += tl.where(clipped, tl.where(negative, -tangent, tangent), 0.0).to(tl.float64)
-            k += clipped.to(tl.int32)
-            at, exists = _bytes_at(codes, tl.program_id(0), start, groups, members, G, N, STRIDED)
-            code = tl.where(clipped, tl.where(negative, 2, 1), 0)
-            tl.store(at, _packed(code, STRIDED), mask=exists)
-    row = tl.program_id(1).to(tl.int64) * groups
-    tl.store(work + row + g, tl.sum(a, 1), mask=g < groups)
-    tl.store(_counts(work, groups, PARTS) + row + g, tl.sum(k, 1), mask=g < groups)
+    return cap, tl.where(cap > 0, cap, float("inf"))
 
 
 @triton.jit
-def moves(work, mean_out, groups, BLOCK: tl.constexpr, PARTS: tl.constexpr):
-    """How theta moves, from the sums of the groups, and what each group takes of it: one block does all of them."""
-    by = work + PARTS * groups
-    shares = by + groups
-    counts = _counts(work, groups, PARTS)
-    total = tl.zeros([BLOCK], tl.float64)
-    weight = tl.zeros([BLOCK], tl.float64)
-    for start in range(0, groups, BLOCK):
-        g = start + tl.arange(0, BLOCK)
-        a = tl.zeros([BLOCK], tl.float64)
-        k = tl.zeros([BLOCK], tl.int32)
-        for part in tl.static_range(PARTS):  # all of them on their way at once
-            a += tl.load(work + part * groups + g, mask=g < groups, other=0.0)
-            k += tl.load(counts + part * groups + g, mask=g < groups, other=0)
-        share = tl.where(k > 0, 1.0 / tl.maximum(k, 1).to(tl.float64), 0.0)
-        total += a * share
-        weight += share
-        tl.store(by + g, a, mask=g < groups)
-        tl.store(shares + g, share, mask=g < groups)
-    whole = tl.sum(weight)
-    tl.store(mean_out, tl.where(whole > 0, tl.sum(total) / tl.maximum(whole, 1e-300), 0.0))
+def _marks(value, clipped):
+    """Which members are clipped, and which are below zero: bits along R."""
+    r = along_r(tl.arange(0, value.shape[R_AXIS]))
+    negative = (value.to(tl.uint32, bitcast=True) >> 31) << r
+    return tl.sum(clipped.to(tl.int32) << r, R_AXIS), tl.sum(negative.to(tl.int32, bitcast=True), R_AXIS)
 
 
 @triton.jit
-def spread(
-    v, x, mu, codes, work, theta, mean, groups, members, v_group, v_member, x_group, x_member,
-    G: tl.constexpr, N: tl.constexpr, STRIDED: tl.constexpr, PARTS: tl.constexpr,
-):  # fmt: skip
+def _marked(bits, R: tl.constexpr):
+    return ((tl.expand_dims(bits, R_AXIS) >> along_r(tl.arange(0, R))) & 1) != 0
+
+
+@triton.jit
+def _turned(x, signs):
+    """Numbers, with the opposite sign where the highest bit is set."""
+    return (x.to(tl.int32, bitcast=True) ^ (signs & -(2**31))).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def _turned_by(x, bits, R: tl.constexpr):
+    return _turned(x, tl.expand_dims(bits, R_AXIS) << (31 - along_r(tl.arange(0, R))))
+
+
+@triton.jit
+def _added(tangent, clipped):
+    """Over the clipped members that a thread has: the sum of the tangent with the members' signs, and their number."""
+    return in_thread(tl.where(clipped, tangent, 0.0)), tl.sum(clipped.to(tl.int32), R_AXIS)
+
+
+@triton.jit
+def _of_groups(a, k, STRIDED: tl.constexpr):
+    """The same over all the clipped members of each group."""
+    return tl.split(tl.sum(tl.join(a, k.to(tl.float64)), 0 if STRIDED else 1))
+
+
+@triton.jit
+def _moved(tangent, clipped, negative, move, passes, R: tl.constexpr, STRIDED: tl.constexpr):
     """What each entry moves by: with its cap if it is clipped, as the tangent says if its group is not zero."""
-    block = tl.num_programs(0) - 1 - tl.program_id(0)  # what was read last may still be near
-    g = block * G + tl.arange(0, G)
-    i = tl.program_id(1) * N + tl.arange(0, N)
-    far, along = g.to(tl.int64)[:, None], i.to(tl.int64)[None, :]
-    there = (g < groups)[:, None] & (i < members)[None, :]
-    cap = tl.load(mu + g, mask=g < groups, other=0.0).to(tl.float32)
-    by = work + PARTS * groups + g
-    move = tl.load(by, mask=g < groups, other=0.0) - tl.load(mean)
-    move = (move * tl.load(by + groups, mask=g < groups, other=0.0)).to(tl.float32)[:, None]
+    if STRIDED:  # else those of zero groups were not read
+        tangent = tl.where(by_group(passes, STRIDED), tangent, 0.0)
+    by = tl.broadcast_to(by_group(move, STRIDED), tangent.shape)
+    return tl.where(_marked(clipped, R), _turned_by(by, negative, R), tangent)
+
+
+@triton.jit
+def _read(passes, STRIDED: tl.constexpr):
+    """What is read: the groups that pass, or where groups lie side by side all, if one does, so as to read runs."""
+    if STRIDED:
+        return tl.max(passes.to(tl.int32)) > 0
+    else:
+        return by_group(passes, STRIDED)
+
+
+@triton.jit
+def _move(sums, shares, g, groups, mean):
+    """How the caps of some groups move."""
+    a = tl.load(sums + g, mask=g < groups, other=0.0, cache_modifier=".cg")
+    return ((a - mean) * tl.load(shares + g, mask=g < groups, other=0.0, cache_modifier=".cg")).to(tl.float32)
+
+
+@triton.jit(do_not_specialize=["items", "owned", "programs"])
+def tangent_kernel(
+    y, v, x, mu, theta, mean_out, place, codes, work, groups, members, y_group, y_member, v_group, v_member,
+    x_group, x_member, length, items, owned, programs,
+    A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, KEPT: tl.constexpr, STRIDED: tl.constexpr,
+    VG: tl.constexpr, VN: tl.constexpr, INDEX: tl.constexpr, EVEN: tl.constexpr, STREAMS: tl.constexpr,
+    APART: tl.constexpr, PARTS: tl.constexpr, P: tl.constexpr, W: tl.constexpr, STAGES: tl.constexpr,
+    SLOTS: tl.constexpr, WORDS: tl.constexpr, ALONE: tl.constexpr, INTERPRETED: tl.constexpr,
+):  # fmt: skip
+    """An item is a part, `length` members long, of as many groups as a tile has; a block has so many of them in a row.
+
+    The blocks' sums of the parts are added up by those who own the groups: always in the same order, so that the result
+    is always the same. KEPT is to the last tile what R is to the others.
+    """
+    me = tl.program_id(0)
+    G: tl.constexpr = B if STRIDED else A
+    N: tl.constexpr = A * R * B // G
+    LONGEST: tl.constexpr = A * KEPT * B // G
+    VECTOR: tl.constexpr = VG if VG > VN else VN
+    turn = arrive(place, SLOTS, ALONE)
+    counts = work + PARTS * groups
+    sums = counts + PARTS * groups
+    shares = sums + groups
+    words = codes + tl.arange(0, A)[:, None] * B + tl.arange(0, B)[None, :]
+    per = (length + N - 1) // N
+    tail = (tl.maximum(length - LONGEST, 0) + N - 1) // N
+    streamed = (items - 1) * per + tail if STREAMS else 0
+    a = tl.zeros([A, B], tl.float64)
+    k = tl.zeros([A, B], tl.int32)
+    for i in tl.range(0, streamed, num_stages=STAGES):
+        item = me * items + i // per
+        first = (item % PARTS) * length
+        start = first + (i % per) * N
+        last = tl.minimum(members, first + length)
+        at, there, g = tile_at(
+            y + start.to(tl.int64) * (y_member * VG), item // PARTS, groups, last - start, y_group, y_member,
+            A, R, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+        )  # fmt: skip
+        cap, limit = _limits(mu, g, groups)
+        there = there & _read(cap > 0, STRIDED)
+        value = tl.load(at, mask=there, other=0.0, eviction_policy="evict_first").to(tl.float32)
+        at, _there, g = tile_at(
+            v + start.to(tl.int64) * (v_member * VG), item // PARTS, groups, last - start, v_group, v_member,
+            A, R, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+        )  # fmt: skip
+        tangent = tl.load(at, mask=there, other=0.0).to(tl.float32)
+        above = tl.abs(value) > by_group(limit, STRIDED)
+        clipped, negative = _marks(value, above)
+        word = (clipped | (negative << R)).to(codes.dtype.element_ty)
+        tl.store(words + (me * streamed + i).to(tl.int64) * (A * B), word)
+        more, number = _added(_turned(tangent, value.to(tl.int32, bitcast=True)), above)
+        a = tl.where(i % per == 0, 0.0, a) + more
+        k = tl.where(i % per == 0, 0, k) + number
+        if i % per == per - 1:
+            total, clips = _of_groups(a, k, STRIDED)
+            own = (item % PARTS) * groups + g
+            tl.store(work + own, total, mask=g < groups)
+            tl.store(counts + own, clips, mask=g < groups)
+
+    item = me * items + items - 1
+    block = item // PARTS
+    first = (item % PARTS) * length
+    start = first + tail * N
+    last = tl.minimum(members, first + length)
     interior = tl.load(theta) == 0
-    passes = tl.where(interior, 1.0, cap)[:, None] > 0
-    tangent = tl.zeros([G, N], tl.float32)
-    if tl.max(passes.to(tl.int32)) > 0:
-        tangent = tl.load(v + far * v_group + along * v_member, mask=there, other=0.0).to(tl.float32)
-        tangent = tl.where(passes, tangent, 0.0)
-    code = tl.zeros([G, N], tl.int32)
-    if tl.max(cap) > 0:
-        at, exists = _bytes_at(codes, block, tl.program_id(1) * N, groups, members, G, N, STRIDED)
-        code = tl.where((cap > 0)[:, None], _unpacked(tl.load(at, mask=exists, other=0), STRIDED), 0)
-    moved = tl.where(code == 0, tangent, tl.where(code == 2, -move, move))
-    tl.store(
-        x + far * x_group + along * x_member, moved.to(x.dtype.element_ty), mask=there, eviction_policy="evict_first"
+    at, there, g = tile_at(
+        y + start.to(tl.int64) * (y_member * VG), block, groups, last - start, y_group, y_member,
+        A, KEPT, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+    )  # fmt: skip
+    cap, limit = _limits(mu, g, groups)
+    value = tl.load(at, mask=there & _read(cap > 0, STRIDED), other=0.0, eviction_policy="evict_first").to(tl.float32)
+    clipped, negative = _marks(value, tl.abs(value) > by_group(limit, STRIDED))
+    if APART:  # there are no registers for both at once
+        clipped, negative = settled(clipped, INTERPRETED), settled(negative, INTERPRETED)
+    passes = tl.where(interior, 1.0, cap) > 0
+    at, there, g = tile_at(
+        v + start.to(tl.int64) * (v_member * VG), block, groups, last - start, v_group, v_member,
+        A, KEPT, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+    )  # fmt: skip
+    kept = tl.load(at, mask=there & _read(passes, STRIDED), other=0.0, eviction_policy="evict_first")
+    more, number = _added(_turned_by(kept.to(tl.float32), negative, KEPT), _marked(clipped, KEPT))
+    a = tl.where(tail == 0, 0.0, a) + more
+    k = tl.where(tail == 0, 0, k) + number
+    final, last_clips = _of_groups(a, k, STRIDED)
+    own = (item % PARTS) * groups + g
+    tl.store(work + own, final, mask=g < groups)
+    tl.store(counts + own, last_clips, mask=g < groups)
+
+    tl.debug_barrier()
+    if PARTS > 1:  # the other parts are known after a meeting, at which nothing is said
+        nothing = interior.to(tl.float64)
+        meet(place, turn, programs, in_block(nothing, nothing, nothing, nothing), SLOTS, WORDS, ALONE, True)
+        turn += 1
+        if not ALONE:
+            work += ask(place, SLOTS)
+    up = tl.zeros([W], tl.float64)
+    down = tl.zeros([W], tl.float64)
+    weight = tl.zeros([W], tl.float64)
+    for begin in range(0, owned, W):
+        some = begin + tl.arange(0, W)
+        mine = me * owned + some
+        exists = (some < owned) & (mine < groups)
+        part = tl.arange(0, P)[:, None]
+        each = work + part * groups + mine[None, :]
+        known = exists[None, :] & (part < PARTS)
+        total = tl.sum(tl.load(each, mask=known, other=0.0, cache_modifier=".cg"), 0)
+        clips = tl.sum(tl.load(each + PARTS * groups, mask=known, other=0.0, cache_modifier=".cg"), 0)
+        share = tl.where(clips > 0, 1.0 / tl.maximum(clips, 1.0), 0.0)
+        tl.store(sums + mine, total, mask=exists)
+        tl.store(shares + mine, share, mask=exists)
+        by = total * share
+        up += tl.maximum(by, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        down += tl.maximum(-by, 0.0, propagate_nan=tl.PropagateNan.ALL)
+        weight += share
+    up, down, whole, _whole = meet(
+        place, turn, programs, sums_in_block(up, down, weight, weight), SLOTS, WORDS, ALONE, PARTS > 1
     )
+    turn += 1
+    tl.debug_barrier()
+    if PARTS > 1:  # noqa: SIM102
+        if not ALONE:
+            sums += ask(place, SLOTS)
+    mean = tl.where(whole > 0, (up - down) / tl.maximum(whole, 1e-300), 0.0)
+    if me == 0:
+        tl.store(mean_out, mean)
+
+    at, there, g = tile_at(
+        x + start.to(tl.int64) * (x_member * VG), block, groups, last - start, x_group, x_member,
+        A, KEPT, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+    )  # fmt: skip
+    if APART:  # what was made of them before is not kept
+        clipped, negative = settled(clipped, INTERPRETED), settled(negative, INTERPRETED)
+    moved = _moved(
+        kept.to(tl.float32), clipped, negative, _move(sums, sums + groups, g, groups, mean), passes, KEPT, STRIDED
+    )  # fmt: skip
+    tl.store(at, moved.to(x.dtype.element_ty), mask=there, eviction_policy="evict_first")
+    for back in tl.range(0, streamed, num_stages=STAGES):  # what was read last may still be near
+        i = streamed - 1 - back
+        item = me * items + i // per
+        first = (item % PARTS) * length
+        start = first + (i % per) * N
+        last = tl.minimum(members, first + length)
+        to, exist, g = tile_at(
+            v + start.to(tl.int64) * (v_member * VG), item // PARTS, groups, last - start, v_group, v_member,
+            A, R, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+        )  # fmt: skip
+        cap, limit = _limits(mu, g, groups)
+        passes = tl.where(interior, 1.0, cap) > 0
+        along = tl.load(to, mask=exist & _read(passes, STRIDED), other=0.0, eviction_policy="evict_first")
+        word = tl.load(words + (me * streamed + i).to(tl.int64) * (A * B)).to(tl.int32)
+        change = _moved(
+            along.to(tl.float32), word, word >> R, _move(sums, sums + groups, g, groups, mean), passes, R, STRIDED
+        )  # fmt: skip
+        to, exist, g = tile_at(
+            x + start.to(tl.int64) * (x_member * VG), item // PARTS, groups, last - start, x_group, x_member,
+            A, R, B, STRIDED, VG, VN, INDEX, EVEN, VECTOR,
+        )  # fmt: skip
+        tl.store(to, change.to(x.dtype.element_ty), mask=exist, eviction_policy="evict_first")
+    leave(place, turn, SLOTS, ALONE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,14 +14,13 @@ from torch import Tensor
 
 from normball.backends.cuda import turned
 from normball.backends.cuda import write as writing
-from normball.backends.cuda.host import Launch, place_on, processors_on
+from normball.backends.cuda.host import INTERPRETED, Launch, in_runs, meeting, place_on, processors_on
 from normball.backends.cuda.resident import resident
 from normball.backends.cuda.streaming import streaming
 from normball.backends.cuda.tangent import tangent_l1inf
 
 __all__ = ["Task", "project_l1", "project_l1inf", "tangent_l1inf", "totals", "write"]
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 ELEMENTS = 1 << 15  # of a tile: what the registers of one multiprocessor hold beside the work on it
 LINES = 1 << 14  # groups whose lines one block can hold
 MOST_PROBLEMS = 65535  # of one launch: what a grid may count along its second and third axes
@@ -92,23 +90,6 @@ def plan(groups: int, members: int, strided: bool, processors: int, itemsize: in
     return Plan(shape, G, tiles, min(processors, tiles), resident, warps)
 
 
-def _meeting(programs: int, warps: int) -> dict[str, Any]:
-    """Return the places at a meeting of so many blocks, a power of two, and how many words a thread awaits at once."""
-    slots = max(2, 1 << (programs - 1).bit_length())
-    return {"SLOTS": slots, "WORDS": min(4, max(1, slots * 4 // (32 * warps))), "ALONE": programs == 1}
-
-
-def _together(groups: int, members: int, *strides: tuple[int, ...]) -> tuple[int, int]:
-    """Return how many neighbouring groups, and members, can be read at once: powers of two up to 8."""
-    side_by_side = [all(stride[axis] == 1 for stride in strides) for axis in (1, 2)]
-    wide = [
-        math.gcd(8, size, *(n for stride in strides for n in (stride[0], stride[3 - axis])))
-        for size, axis in ((groups, 1), (members, 2))
-    ]
-    VN = wide[1] if side_by_side[1] else 1
-    return wide[0] if side_by_side[0] and VN == 1 else 1, VN
-
-
 @dataclass(frozen=True)
 class Prepared:
     """All of a launch that does not depend on where the tensors lie, kept for the next call on the same shapes."""
@@ -145,14 +126,14 @@ def _prepared(
     M = triton.next_power_of_2(groups if cut.resident else cut.programs * cut.groups)
     M = M if 1 < M <= LINES and not warm and together == 1 else 0
     both = (y_strides, y_strides if x_strides is None else x_strides)
-    VG, VN = _together(groups, members, *both)
+    VG, VN = in_runs(groups, members, *both)
     strides = [stride // v for each in both for stride, v in zip(each, (VG * VN, VN, VG), strict=True)]
     far = max((groups - 1) * each[1] + (members - 1) * each[2] for each in both) >= 2**31
     A, R, B = cut.shape
     constants = {
         "A": A, "R": R, "B": B, "STRIDED": strided, "VG": VG, "VN": VN, "INDEX": tl.int64 if far else tl.int32,
         "EVEN": members == A * R * B // cut.groups and groups == cut.tiles * cut.groups, "M": M,
-        **_meeting(cut.programs, cut.warps),
+        **meeting(cut.programs, cut.warps),
         "BY_POINTER": by_pointer, "WARM": warm,
     }  # fmt: skip
     if not cut.resident:
@@ -265,7 +246,7 @@ def project_l1(values: Tensor, X: Tensor, radii: Tensor) -> Tensor | None:
         return None
     tiles = triton.cdiv(n, LONG)
     programs = min(2 * processors_on(device), tiles) if device.type == "cuda" else 1
-    options: dict[str, Any] = {"N": LONG, **_meeting(programs, 8), "num_warps": 8}
+    options: dict[str, Any] = {"N": LONG, **meeting(programs, 8), "num_warps": 8}
     if not INTERPRETED:
         options |= {"launch_cooperative_grid": programs > 1, "maxnreg": 128}
     launch: Any = writing.long[(programs,)]
@@ -308,17 +289,32 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
 def _packed(task: Task) -> bool:
     """Project groups that lie side by side and do not fit the device all at once: a turned copy tells their caps."""
     Y, X, mu, theta, shape, y_strides, x_strides, _, _ = task
+    assert X is not None
     assert x_strides is not None
     problems, groups, members = shape
     if y_strides[1] > y_strides[2] or problems > 1:
         return False
+    device = Y.device
     strides = (groups * members, members, 1)
-    if _prepared(shape, strides, None, Y.device, Y.dtype, False, False) is None:
+    if _prepared(shape, strides, None, device, Y.dtype, False, False) is None:
         return False
-    packed = torch.empty(shape, dtype=Y.dtype, device=Y.device)
-    turn: Any = turned.turned[(triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems)]
-    turn(Y, packed, groups, members, *y_strides, *strides, SIDE=TURNED)
+    packed = torch.empty(shape, dtype=Y.dtype, device=device)
+    turn, clip = _around(shape, y_strides, x_strides, device, Y.dtype)
+    same = (Y.data_ptr() | X.data_ptr() | mu.data_ptr() | theta.data_ptr()) & 15 == 0
+    turn((Y, packed, groups, members, *y_strides, *strides), same)
     _launched(task._replace(Y=packed, X=None, y_strides=strides, x_strides=None))
-    clip: Any = turned.clip[(triton.cdiv(groups, CLIPPED[0]), triton.cdiv(members, CLIPPED[1]), problems)]
-    clip(Y, X, mu, theta, groups, members, *y_strides, *x_strides, G=CLIPPED[0], N=CLIPPED[1], num_warps=8)
+    clip((Y, X, mu, theta, groups, members, *y_strides, *x_strides), same)
     return True
+
+
+@lru_cache(maxsize=1024)
+def _around(
+    shape: tuple[int, int, int], y_strides: tuple[int, ...], x_strides: tuple[int, ...], *_: object
+) -> tuple[Launch, Launch]:
+    """Return the launches before and after the search on a turned copy, for each device and dtype."""
+    problems, groups, members = shape
+    G, N = CLIPPED
+    return (
+        Launch(turned.turned, (triton.cdiv(groups, TURNED), triton.cdiv(members, TURNED), problems), {"SIDE": TURNED}),
+        Launch(turned.clip, (triton.cdiv(groups, G), triton.cdiv(members, N), problems), {"G": G, "N": N}, num_warps=8),
+    )

@@ -56,11 +56,14 @@ def tile_at(
     pointer, tile, groups, members, group_stride, member_stride,
     A: tl.constexpr, R: tl.constexpr, B: tl.constexpr, STRIDED: tl.constexpr,
     VG: tl.constexpr, VN: tl.constexpr, INDEX: tl.constexpr, EVEN: tl.constexpr,
+    VECTOR: tl.constexpr = 0,
 ):  # fmt: skip
     """Pointers to the groups of a tile, which of the entries exist, and the numbers of the groups.
 
     VG groups or VN members lie side by side and exist or not together, so that the compiler may read them at once; for
-    the same reason the other stride comes as a multiple of that number. EVEN tells that all of them exist.
+    the same reason the other stride comes as a multiple of that number. EVEN tells that all of them exist. A thread
+    reads VECTOR entries at once, or without it no more than four members, of one group, so that it keeps the numbers of
+    one.
     """
     r = along_r(tl.arange(0, R))
     a = tl.arange(0, A)
@@ -78,8 +81,10 @@ def tile_at(
     else:
         there = (g // VG < groups // VG) & (i // VN < members // VN)
     where = g.to(INDEX) * (group_stride * VN) + i.to(INDEX) * (member_stride * VG)
-    # A thread reads no more than four members of a group at once, and one group, so that it keeps the numbers of one.
-    return pointer + tl.multiple_of(where, [1, 1, min(VN, 4)]), there, number
+    if VECTOR > 0:
+        return pointer + tl.multiple_of(where, [1, 1, VECTOR]), there, number
+    else:
+        return pointer + tl.multiple_of(where, [1, 1, min(VN, 4)]), there, number
 
 
 @triton.jit
@@ -92,7 +97,7 @@ def by_group(x, STRIDED: tl.constexpr):
 
 
 @triton.jit
-def _in_thread(x):
+def in_thread(x):
     """Sums over R, in double precision beyond runs of eight members."""
     if x.dtype == tl.float64 or x.shape[R_AXIS] <= 8:
         return tl.sum(x, R_AXIS).to(tl.float64)
@@ -105,6 +110,15 @@ def _in_thread(x):
 
 
 @triton.jit
+def settled(bits, INTERPRETED: tl.constexpr):
+    """The same, now: the compiler may not put it off, or it would keep what it is made of in the meantime."""
+    if INTERPRETED:
+        return bits
+    else:
+        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [bits], dtype=tl.int32, is_pure=False, pack=1)
+
+
+@triton.jit
 def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
     """How many members of each group exceed t, by how much in all, and t as it was compared."""
     AXIS: tl.constexpr = 0 if STRIDED else 1
@@ -114,7 +128,7 @@ def above(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
         k = tl.sum(d.to(tl.int32, bitcast=True) >> 31, R_AXIS)
     else:
         k = -tl.sum((d < 0).to(tl.int32), R_AXIS)
-    e = _in_thread(tl.minimum(d, 0.0))
+    e = in_thread(tl.minimum(d, 0.0))
     if STRIDED or e.shape[1] > 128:  # a group lies in several warps, which exchange both at once
         k, e = tl.split(tl.sum(tl.join(k.to(tl.float64), e), AXIS))
     else:
@@ -145,7 +159,7 @@ def gap_at(v, t, STRIDED: tl.constexpr, WIDE: tl.constexpr):
 @triton.jit
 def sums_of(v, STRIDED: tl.constexpr):
     """Sum of each group of magnitudes; not finite if a member is not."""
-    return tl.sum(_in_thread(v), 0 if STRIDED else 1)
+    return tl.sum(in_thread(v), 0 if STRIDED else 1)
 
 
 @triton.jit

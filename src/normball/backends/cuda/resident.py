@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 
 from normball.backends.cuda.meeting import arrive, leave
-from normball.backends.cuda.parts import R_AXIS, along_r, by_group, peaks_of, sums_of, tile_at
+from normball.backends.cuda.parts import R_AXIS, along_r, by_group, peaks_of, settled, sums_of, tile_at
 from normball.backends.cuda.solve import final_caps, radius_of, sane, solve
 
 
@@ -17,11 +17,7 @@ def _signs(v, WIDE: tl.constexpr, INTERPRETED: tl.constexpr):
         bits = ((v.to(tl.uint64, bitcast=True) >> 63).to(tl.uint32) << r).to(tl.int32)
     else:
         bits = ((v.to(tl.uint32, bitcast=True) >> 31) << r).to(tl.int32)
-    signs = tl.sum(bits, R_AXIS)
-    if INTERPRETED:
-        return signs
-    else:  # the compiler may not put it off, or it would keep the members for it, where there are no registers left
-        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [signs], dtype=tl.int32, is_pure=False, pack=1)
+    return settled(tl.sum(bits, R_AXIS), INTERPRETED)  # or there are no registers left
 
 
 @triton.jit
