@@ -20,7 +20,7 @@ pytest.importorskip("triton")
 import triton
 import triton.language as tl
 
-from normball.backends.cuda import launch, parts, tangent
+from normball.backends.cuda import beside, launch, parts, tangent
 
 if not launch.INTERPRETED:
     pytest.skip("a GPU runs the kernels themselves", allow_module_level=True)
@@ -41,11 +41,12 @@ def way(request, monkeypatch):
         monkeypatch.setattr(launch, "STREAMED", streamed)
         if request.param == "streaming":  # or all would fit into one block
             monkeypatch.setattr(launch, "_fits", lambda groups, members, processors: 0)
-    launch.plan.cache_clear()
-    launch._prepared.cache_clear()
+            monkeypatch.setattr(beside, "TILE", streamed)
+    for kept in (launch.plan, launch._prepared, beside.prepared):
+        kept.cache_clear()
     yield request.param
-    launch.plan.cache_clear()
-    launch._prepared.cache_clear()
+    for kept in (launch.plan, launch._prepared, beside.prepared):
+        kept.cache_clear()
 
 
 def project(Y, radius, axis=0, batch=(), start=None):

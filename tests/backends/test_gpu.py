@@ -72,8 +72,10 @@ def test_steps_of_training(shape):
         X, info = normball.project_l1inf(Y, radius, axis=axis, return_info=True)
         for step in (1e-3, 1e-2, 1e-3, 1e-4):
             moved = X + step * torch.randn(shape, generator=generator, device="cuda")
+            again = normball.project_l1inf(moved, radius, axis=axis, warm_start=info)
             X, info = normball.project_l1inf(moved, radius, axis=axis, warm_start=info, return_info=True)
             judge(moved, X, radius, axis, (shape, axis, step))
+            assert torch.equal(X, again)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)

@@ -74,10 +74,11 @@ def _read(passes, STRIDED: tl.constexpr):
 
 
 @triton.jit
-def _move(sums, shares, g, groups, mean):
-    """How the caps of some groups move."""
-    a = tl.load(sums + g, mask=g < groups, other=0.0, cache_modifier=".cg")
-    return ((a - mean) * tl.load(shares + g, mask=g < groups, other=0.0, cache_modifier=".cg")).to(tl.float32)
+def _move(sums, g, groups, mean, OWN: tl.constexpr):
+    """How the caps of some groups move; their sums are the block's OWN, or those of others."""
+    NEAR: tl.constexpr = "" if OWN else ".cg"
+    a = tl.load(sums + g, mask=g < groups, other=0.0, cache_modifier=NEAR)
+    return ((a - mean) * tl.load(sums + groups + g, mask=g < groups, other=0.0, cache_modifier=NEAR)).to(tl.float32)
 
 
 @triton.jit(do_not_specialize=["items", "owned", "programs"])
@@ -213,7 +214,7 @@ def tangent_kernel(
     if APART:  # what was made of them before is not kept
         clipped, negative = settled(clipped, INTERPRETED), settled(negative, INTERPRETED)
     moved = _moved(
-        kept.to(tl.float32), clipped, negative, _move(sums, sums + groups, g, groups, mean), passes, KEPT, STRIDED
+        kept.to(tl.float32), clipped, negative, _move(sums, g, groups, mean, PARTS == 1), passes, KEPT, STRIDED
     )  # fmt: skip
     tl.store(at, moved.to(x.dtype.element_ty), mask=there, eviction_policy="evict_first")
     for back in tl.range(0, streamed, num_stages=STAGES):  # what was read last may still be near
@@ -231,7 +232,7 @@ def tangent_kernel(
         along = tl.load(to, mask=exist & _read(passes, STRIDED), other=0.0, eviction_policy="evict_first")
         word = tl.load(words + (me * streamed + i).to(tl.int64) * (A * B)).to(tl.int32)
         change = _moved(
-            along.to(tl.float32), word, word >> R, _move(sums, sums + groups, g, groups, mean), passes, R, STRIDED
+            along.to(tl.float32), word, word >> R, _move(sums, g, groups, mean, PARTS == 1), passes, R, STRIDED
         )  # fmt: skip
         to, exist, g = tile_at(
             x + start.to(tl.int64) * (x_member * VG), item // PARTS, groups, last - start, x_group, x_member,

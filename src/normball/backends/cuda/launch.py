@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from normball.backends.cuda import turned
+from normball.backends.cuda import beside, turned
 from normball.backends.cuda import write as writing
 from normball.backends.cuda.host import INTERPRETED, Launch, in_runs, meeting, place_on, processors_on
 from normball.backends.cuda.resident import resident
@@ -211,7 +211,7 @@ def _launched(task: Task) -> bool:
     by_pointer = not isinstance(radius, float)
     ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
     if ready is None:
-        return X is not None and _packed(task._replace(radius=radius))
+        return X is not None and (_beside(task._replace(radius=radius)) or _packed(task._replace(radius=radius)))
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
     old_mu, old_theta = (None, None) if start is None else start
     radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(shape[0]).contiguous()
@@ -284,6 +284,29 @@ def write(kind: str, Y: Tensor, X: Tensor, numbers: Tensor) -> None:
         Y, X, numbers.contiguous(), groups, members, *Y.stride(), *X.stride(),
         KIND=_KINDS[kind], G=G, N=N, num_warps=8 if N * G > 2048 else 4,
     )  # fmt: skip
+
+
+def _beside(task: Task) -> bool:
+    """Project groups that lie side by side and do not fit the device all at once, from a start: as they lie."""
+    Y, X, mu, theta, shape, y_strides, x_strides, radius, start = task
+    assert X is not None
+    assert x_strides is not None
+    if start is None or shape[0] > 1 or y_strides[1] != 1:
+        return False
+    by_pointer = not isinstance(radius, float)
+    ready = beside.prepared(*shape[1:], y_strides[1:], x_strides[1:], Y.device, Y.dtype, by_pointer)
+    if ready is None:
+        return False
+    programs, sizes, launch = ready
+    radii = theta if isinstance(radius, float) else radius.to(Y.device).reshape(-1)
+    old_mu, old_theta = start
+    places = Y.data_ptr() | X.data_ptr() | mu.data_ptr() | theta.data_ptr() | old_mu.data_ptr() | old_theta.data_ptr()
+    launch(
+        (Y, X, mu, theta, 0.0 if by_pointer else radius, radii, old_mu, old_theta,
+         theta if programs == 1 else place_on(Y.device, programs), *sizes),
+        not by_pointer and old_mu.dtype == Y.dtype and places & 15 == 0,
+    )  # fmt: skip
+    return True
 
 
 def _packed(task: Task) -> bool:

@@ -233,3 +233,11 @@ def risk(t, slope, under, over, alive, total, theta, first):
 def newton(theta, g, slope, C, low):
     """The next theta: the root of the sum of the lines, never below a bound that is known."""
     return tl.maximum(tl.where(slope > 0, theta + (g - C) / tl.maximum(slope, 1e-300), low), low)
+
+
+@triton.jit
+def clipped(v, cap, STRIDED: tl.constexpr, WIDE: tl.constexpr):
+    """Members clipped at the caps of their groups, which NaN fills."""
+    limit = by_group(cap.to(WIDE), STRIDED)
+    x = tl.minimum(v.to(WIDE), limit, propagate_nan=tl.PropagateNan.ALL)
+    return tl.maximum(x, -limit, propagate_nan=tl.PropagateNan.ALL).to(v.dtype)

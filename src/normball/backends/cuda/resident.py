@@ -22,6 +22,7 @@ def _signs(v, WIDE: tl.constexpr, INTERPRETED: tl.constexpr):
 
 @triton.jit
 def _signed(size, signs, WIDE: tl.constexpr):
+    """Magnitudes with the signs that they had."""
     bits = (tl.expand_dims(signs, R_AXIS) >> along_r(tl.arange(0, size.shape[R_AXIS]))) & 1
     if tl.float64 == WIDE:
         return (size.to(tl.int64, bitcast=True) | (bits.to(tl.int64) << 63)).to(tl.float64, bitcast=True)

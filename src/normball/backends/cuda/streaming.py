@@ -10,6 +10,7 @@ import triton.language as tl
 from normball.backends.cuda.meeting import arrive, leave, meet, sums_in_block
 from normball.backends.cuda.parts import (
     by_group,
+    clipped,
     gap_at,
     in_gap,
     moved_along,
@@ -20,14 +21,6 @@ from normball.backends.cuda.parts import (
     tile_at,
 )
 from normball.backends.cuda.solve import final_caps, radius_of, sane, solve, sound, step
-
-
-@triton.jit
-def _clipped(v, cap, STRIDED: tl.constexpr, WIDE: tl.constexpr):
-    """Members clipped at the caps of their groups, which NaN fills."""
-    limit = by_group(cap.to(WIDE), STRIDED)
-    x = tl.minimum(v.to(WIDE), limit, propagate_nan=tl.PropagateNan.ALL)
-    return tl.maximum(x, -limit, propagate_nan=tl.PropagateNan.ALL).to(v.dtype)
 
 
 @triton.jit(do_not_specialize=["radius", "tiles", "programs"])
@@ -213,7 +206,7 @@ def streaming(
             at, there, g = tile_at(
                 x, tile, groups, members, x_group, x_member, A, R, B, STRIDED, VG, VN, INDEX, EVEN
             )
-            tl.store(at, _clipped(entries, cap, STRIDED, WIDE), mask=there)
+            tl.store(at, clipped(entries, cap, STRIDED, WIDE), mask=there)
     if me == 0:
         theta = tl.where(interior, 0.0, theta)
         tl.store(theta_out, tl.where(bad, float("nan"), theta))
