@@ -241,6 +241,8 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
 def _backward(ctx: Any, grad: Tensor, *_: Any) -> Any:
     Y, mu, theta = ctx.saved_tensors
     into_Y, into_radius = RULES[ctx.ball].tangent(Y, mu, theta, grad, *ctx.place)
+    if not ctx.needs_input_grad[1]:
+        return into_Y, *[None] * 9
     into_radius = into_radius.sum_to_size(ctx.radius_shape).to(ctx.radius_dtype)
     return into_Y, into_radius, *[None] * 8
 
