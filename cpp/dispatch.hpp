@@ -72,9 +72,10 @@ struct Kernels {
     void (*round_down)(const double* x, std::int64_t count, double* rounded);
 
     // A guess for every line, to hold at theta: the cap given for its group, if that is a number above 0; else typical + slope
-    // times the better of its lines k = n and k = 1 at the theta that is expected, and that at least.
+    // times the better of its lines k = n and k = 1 at the theta that is expected, and at least `lean` of the way from that to
+    // the highest cap that it may have.
     void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double expected, double share,
-                          double typical, double slope, const double* given);
+                          double typical, double slope, double lean, const double* given);
     // Lists the lines of groups that are non-zero at theta which do not hold there, and those not yet read of groups that
     // are non-zero at `from`. Returns how many.
     std::int64_t (*stale_lines)(const LineArrays& lines, double theta, double from, std::size_t* found);

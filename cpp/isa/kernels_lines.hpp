@@ -98,15 +98,16 @@ inline double careful_sum(const double* x, Index count) {
 }
 
 inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double expected, double share,
-                          double typical, double slope, const double* given) {
+                          double typical, double slope, double lean, const double* given) {
     const double *sum = lines.sum, *top = lines.top;
     double *mean = lines.mean, *weight = lines.weight;
     const auto count = static_cast<Index>(lines.count);
     NORMBALL_LANES
     for (Index i = 0; i < count; ++i) {
         const double whole = (sum[i] - expected) * share, peak = top[i] - expected, most = whole > peak ? whole : peak;
-        const double guess = typical + slope * most;
-        weight[i] = share, mean[i] = (most > guess ? most : guess) + theta * share;
+        const double guess = typical + slope * most, highest = top[i] * (1.0 - expected / sum[i]);
+        const double least = most + (highest > most ? lean * (highest - most) : 0.0);
+        weight[i] = share, mean[i] = (least > guess ? least : guess) + theta * share;
     }
     NORMBALL_LANES
     for (Index i = 0; given != nullptr && i < count; ++i) {

@@ -33,8 +33,9 @@ struct Aim {
     double spread = 0.0;           // how far theta may still move
     bool rough = false;            // theta and the caps to start from are mere guesses
     double share = 0.0;            // one over the number of members
-    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give. 0 when nobody knows.
-    double cap = 0.0, slope = 0.0;
+    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give; or that part of the way from
+    // these lines to the highest caps that sums and peaks allow. 0 when nobody knows.
+    double cap = 0.0, slope = 0.0, lean = 0.0;
     const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
 };
 
@@ -73,7 +74,7 @@ struct Lines {
     // Where to start looking for the caps, from one line on, as lines that are right at a theta.
     void guess(const Aim& aim, double theta, std::size_t first = 0) {
         kernels<T>().first_guesses(arrays(first), group.data() + first, theta, aim.theta, aim.share, aim.cap,
-                                   aim.slope, aim.caps);
+                                   aim.slope, aim.lean, aim.caps);
     }
 
     // The lines that must be read: those that do not hold at theta, and those not yet read of the groups that are non-zero

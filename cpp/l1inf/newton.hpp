@@ -227,8 +227,21 @@ private:
             else if (!alike && floor > 0.0)
                 aim.theta = floor * std::pow(ceiling / floor, 0.22);
             aim.theta = std::min(aim.theta, ceiling);
+            if (!alike) aim.lean = lean(sums, peaks, aim);
+            if (aim.lean > 0.0) aim.cap = aim.slope = 0.0;
         }
         return aim;
+    }
+
+    // How far caps lie between their bounds, if all lie alike and sum to the radius. That helps where few groups are zero; else
+    // theta would have to be better known.
+    double lean(const std::vector<double>& sums, const std::vector<double>& peaks, const Aim& aim) const {
+        const std::int64_t m = reader_.groups();
+        if (4 * std::count_if(sums.begin(), sums.end(), [&](double sum) { return sum <= aim.theta; }) > m) return 0.0;
+        double lowest = 0.0, highest = 0.0, slope = 0.0;
+        kernels<T>().two_lines(sums.data(), peaks.data(), m, aim.theta, aim.share, &lowest, &slope);
+        kernels<T>().highest_caps(sums.data(), peaks.data(), m, aim.theta, &highest, &slope);
+        return highest > lowest ? std::clamp((radius_ - lowest) / (highest - lowest), 0.0, 1.0) : 0.0;
     }
 
     // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The lines
