@@ -42,8 +42,10 @@ struct Kernels {
     // least that is. Counts are in T, here and for strips: exact for fewer than 2^24 members.
     void (*rows_gap)(const T* const* y, std::int64_t n, std::int64_t count, const T* t, double* s, T* k, T* below,
                      T* above);
-    // x = clamp(y, -cap, cap); a cap of 0 fills with zeros and does not read y.
-    void (*row_clip)(const T* y, T* x, std::int64_t n, T cap, bool stream);
+    // x = clamp(y, -cap, cap) for each of `count` rows, with its cap rounded down to T; a cap of 0 fills with zeros and does
+    // not read y.
+    void (*rows_clip)(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t n, std::int64_t count,
+                      const double* caps, bool stream);
 
     // Adds to the sums, and raises the peaks, of every group of the strip. `near`: it lies in a cache.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks,
@@ -69,10 +71,11 @@ struct Kernels {
     // x as T holds it, rounded down, for x >= 0.
     void (*round_down)(const double* x, std::int64_t count, double* rounded);
 
-    // A guess for every line, at theta: the cap given for its group, if that is a number above 0; else typical + slope times
-    // the better of its lines k = n and k = 1, and that at least.
-    void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double share, double typical,
-                          double slope, const double* given);
+    // A guess for every line, to hold at theta: the cap given for its group, if that is a number above 0; else typical + slope
+    // times the better of its lines k = n and k = 1 at the theta that is expected, and at least `lean` of the way from that to
+    // the highest cap that it may have.
+    void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double expected, double share,
+                          double typical, double slope, double lean, const double* given);
     // Lists the lines of groups that are non-zero at theta which do not hold there, and those not yet read of groups that
     // are non-zero at `from`. Returns how many.
     std::int64_t (*stale_lines)(const LineArrays& lines, double theta, double from, std::size_t* found);

@@ -15,6 +15,8 @@ namespace normball {
 
 class ScratchBytes {
 public:
+    static constexpr std::int64_t most_kept = std::int64_t(1) << 23;  // 8 MB
+
     explicit ScratchBytes(std::int64_t bytes) {
         if (bytes > most_kept || in_use) {
             own_ = allocate(bytes);
@@ -40,7 +42,7 @@ private:
     };
     using Memory = std::unique_ptr<void, Free>;
 
-    static constexpr std::int64_t least_kept = std::int64_t(1) << 18, most_kept = std::int64_t(1) << 23;  // 8 MB
+    static constexpr std::int64_t least_kept = std::int64_t(1) << 18;
     static constexpr std::size_t line_bytes = 64;
 
     static Memory allocate(std::int64_t bytes) {

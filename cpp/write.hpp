@@ -173,8 +173,9 @@ T rest_of(double p) {
 // A run of one group's members, or of several groups of which nothing is left.
 template <class T>
 void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
+    constexpr double nothing = 0.0;
     if (kind == Write::clip || leaves_nothing(kind, p))
-        kernels<T>().row_clip(y, x, n, kind == Write::clip ? round_down<T>(p) : T(0), stream);
+        kernels<T>().rows_clip(y, 0, x, 0, n, 1, kind == Write::clip ? &p : &nothing, stream);
     else
         family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
 }
@@ -183,15 +184,23 @@ void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stre
 template <class T>
 void write_rows(const View& view, Write kind, const double* p, std::int64_t begin, std::int64_t end, bool stream) {
     const std::int64_t run = view.member.inner().extent, runs = view.member.outer_count();
-    const bool dense = runs == 1 && view.group.outer_count() == 1 && view.group.inner().stride.out == run;
+    const bool even = runs == 1 && view.group.outer_count() == 1;  // from one group to the next
+    const Offset apart = view.group.inner().stride;
     for (std::int64_t g = begin, next; g < end; g = next) {
         const Offset at = view.group.at(g);
-        for (next = g + 1; dense && leaves_nothing(kind, p[g]) && next < end && leaves_nothing(kind, p[next]);) ++next;
-        if (view.blank && leaves_nothing(kind, p[g])) continue;
+        const bool nothing = leaves_nothing(kind, p[g]);
+        // Neighbours of which nothing is left are one run, and those that are clipped one call.
+        const bool together = even && (nothing ? apart.out == run : kind == Write::clip);
+        for (next = g + 1; together && next < end && leaves_nothing(kind, p[next]) == nothing;) ++next;
+        if (view.blank && nothing) continue;
         for (std::int64_t i = 0; i < runs; ++i) {
             const Offset from = at + view.member.outer_at(i);
-            write_run(kind, static_cast<const T*>(view.in) + from.in, static_cast<T*>(view.out) + from.out,
-                      run * (next - g), p[g], stream);
+            const T* y = static_cast<const T*>(view.in) + from.in;
+            T* x = static_cast<T*>(view.out) + from.out;
+            if (nothing || kind != Write::clip)
+                write_run(kind, y, x, run * (next - g), p[g], stream);
+            else
+                kernels<T>().rows_clip(y, apart.in, x, apart.out, run, next - g, p + g, stream);
         }
     }
 }

@@ -236,6 +236,11 @@ void row_clip(const T* y, T* x, Index n, T cap, bool stream) {
     stream ? row_clip_to<T, true>(y, x, n, cap) : row_clip_to<T, false>(y, x, n, cap);
 }
 
+template <class T>
+void rows_clip(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index count, const double* caps, bool stream) {
+    for (Index j = 0; j < count; ++j, y += y_stride, x += x_stride) row_clip(y, x, n, floor_of<T>(caps[j]), stream);
+}
+
 // ---- strips -------------------------------------------------------------------------------------------------------
 
 // Registers of columns whose accumulators are held together, and the rows for which they are held: sums of T take so
@@ -388,7 +393,7 @@ Kernels<T> table() {
             .row_stats = row_stats<T>,
             .rows_above = rows_above<T>,
             .rows_gap = rows_gap<T>,
-            .row_clip = row_clip<T>,
+            .rows_clip = rows_clip<T>,
             .strip_stats = strip_stats<T>,
             .strip_above = strip_above<T>,
             .strip_gap = strip_gap<T>,

@@ -97,16 +97,17 @@ inline double careful_sum(const double* x, Index count) {
     return all + rest;
 }
 
-inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double share, double typical,
-                          double slope, const double* given) {
+inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double expected, double share,
+                          double typical, double slope, double lean, const double* given) {
     const double *sum = lines.sum, *top = lines.top;
     double *mean = lines.mean, *weight = lines.weight;
     const auto count = static_cast<Index>(lines.count);
     NORMBALL_LANES
     for (Index i = 0; i < count; ++i) {
-        const double whole = (sum[i] - theta) * share, peak = top[i] - theta, most = whole > peak ? whole : peak;
-        const double guess = typical + slope * most;
-        weight[i] = share, mean[i] = (most > guess ? most : guess) + theta * share;
+        const double whole = (sum[i] - expected) * share, peak = top[i] - expected, most = whole > peak ? whole : peak;
+        const double guess = typical + slope * most, highest = top[i] * (1.0 - expected / sum[i]);
+        const double least = most + (highest > most ? lean * (highest - most) : 0.0);
+        weight[i] = share, mean[i] = (least > guess ? least : guess) + theta * share;
     }
     NORMBALL_LANES
     for (Index i = 0; given != nullptr && i < count; ++i) {
@@ -196,7 +197,7 @@ void set_thresholds(const LaneArrays<T>& lanes, Index count, bool exact) {
 
 inline double clamped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-// The step of Extrapolation in settle.hpp, with short series for the power: a guess will do, and these run in lanes.
+// The step of Extrapolation in search.hpp, with short series for the power: a guess will do, and these run in lanes.
 inline double extrapolated(double t, double f, double e, double goal, double bend) {
     const double r = (f - goal) / (f + goal), r2 = r * r;
     const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);

@@ -7,10 +7,10 @@
 
 namespace normball::NORMBALL_ISA {
 
-// R rows at once, because each pick waits for the one before.
+// R rows at once, because each pick waits for the one before; those that lie so far before them are asked for.
 template <class T, bool Partial, bool Near, Index R>
-void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, const Index* ends, Index panels, T* to,
-                     Index apart) {
+void strip_pick_rows(const T* y, Index stride, Index width, Index ahead, const Pick* picks, const Index* ends, Index panels,
+                     T* to, Index apart) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     for (Index q = 0, p = 0; q < panels; ++q) {
@@ -19,25 +19,29 @@ void strip_pick_rows(const T* y, Index stride, Index width, const Pick* picks, c
         for (; p < ends[q]; ++p) {
             const T* from = y + picks[p].at;
             for (Index r = 0; r < R; ++r, from += stride) {
-                if (!Near) ask_for(from + R * stride);
+                if (!Near) ask_for(from - ahead);
                 all[r] = L::pick(all[r], picks[p].to, Partial ? L::load_first(from, width) : L::load(from), picks[p].from);
             }
         }
         T* const panel = to + q * apart;
         // There are more panels than the hardware follows.
-        for (Index r = 0; r < R; ++r) __builtin_prefetch(panel + (2 * R + r) * W, 1), L::store(panel + r * W, all[r]);
+        for (Index r = 0; r < R; ++r) __builtin_prefetch(panel + (r - 2 * R) * W, 1), L::store(panel + r * W, all[r]);
     }
 }
 
 template <class T, bool Partial, bool Near>
 void strip_pick_of(const T* y, Index stride, Index rows, Index width, const Pick* picks, const Index* ends, Index panels,
                    T* to, Index apart) {
-    for (Index r = 0, n; r < rows; r += n, y += n * stride, to += n * Lanes<T>::width) {
-        n = rows - r >= 8 ? 8 : rows - r >= 4 ? 4 : 1;
+    // From the last row to the first, which is how the tasks follow one another. Enough must be on their way where there is
+    // little to pick from a row.
+    const Index total = panels > 0 ? ends[panels - 1] : 0, ahead = (total <= 4 ? 32 : total <= 16 ? 16 : 8) * stride;
+    for (Index r = rows, n; r > 0;) {
+        n = r >= 8 ? 8 : r >= 4 ? 4 : 1;
+        r -= n;
         const auto some = n == 8   ? strip_pick_rows<T, Partial, Near, 8>
                           : n == 4 ? strip_pick_rows<T, Partial, Near, 4>
                                    : strip_pick_rows<T, Partial, true, 1>;
-        some(y, stride, width, picks, ends, panels, to, apart);
+        some(y + r * stride, stride, width, ahead, picks, ends, panels, to + r * Lanes<T>::width, apart);
     }
 }
 

@@ -16,14 +16,26 @@
 
 namespace normball {
 
+// The largest of numbers >= 0. Several at once, because each comparison waits for the one before.
+inline double largest_of(const std::vector<double>& x) {
+    constexpr std::size_t width = 8;
+    double top[width] = {};
+    std::size_t i = 0;
+    for (; i + width <= x.size(); i += width)
+        for (std::size_t j = 0; j < width; ++j) top[j] = std::max(top[j], x[i + j]);
+    for (; i < x.size(); ++i) top[0] = std::max(top[0], x[i]);
+    return *std::max_element(top, top + width);
+}
+
 // What caps are to be found for.
 struct Aim {
     double theta = 0.0;
     double spread = 0.0;           // how far theta may still move
     bool rough = false;            // theta and the caps to start from are mere guesses
     double share = 0.0;            // one over the number of members
-    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give. 0 when nobody knows.
-    double cap = 0.0, slope = 0.0;
+    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give; or that part of the way from
+    // these lines to the highest caps that sums and peaks allow. 0 when nobody knows.
+    double cap = 0.0, slope = 0.0, lean = 0.0;
     const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
 };
 
@@ -34,7 +46,6 @@ struct Lines {
     std::vector<double> top;  // just below the peak: some member is above any threshold up to it
     std::vector<double> mean, weight;
     std::vector<double> below, above;  // -1: not yet read; 0 and -1: a guess, which holds nowhere
-    bool gathered = false;             // the reader has these groups alone, in this order
 
     // A line for each of the groups. All are still to be read.
     Lines(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups) {
@@ -58,13 +69,12 @@ struct Lines {
     }
 
     std::size_t size() const { return group.size(); }
-    // Where the reader has the group.
-    std::int64_t place(std::size_t i) const { return gathered ? static_cast<std::int64_t>(i) : group[i]; }
     double cap(std::size_t i, double theta) const { return std::max(mean[i] - theta * weight[i], 0.0); }
 
-    // Where to start looking for the caps, from one line on.
-    void guess(const Aim& aim, std::size_t first = 0) {
-        kernels<T>().first_guesses(arrays(first), group.data() + first, aim.theta, aim.share, aim.cap, aim.slope, aim.caps);
+    // Where to start looking for the caps, from one line on, as lines that are right at a theta.
+    void guess(const Aim& aim, double theta, std::size_t first = 0) {
+        kernels<T>().first_guesses(arrays(first), group.data() + first, theta, aim.theta, aim.share, aim.cap,
+                                   aim.slope, aim.lean, aim.caps);
     }
 
     // The lines that must be read: those that do not hold at theta, and those not yet read of the groups that are non-zero

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,7 +25,7 @@
 #include "rounding.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
-#include "l1inf/settle.hpp"
+#include "l1inf/search.hpp"
 
 namespace normball {
 
@@ -33,17 +34,6 @@ enum class Outcome { projected, interior, out_of_range };
 // Sums and peaks beyond these are rescaled by the caller: no sum overflows and no quotient is subnormal inside them.
 // Kernels add a few floats in float, which must not overflow either.
 inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800, largest_float_peak = 0x1p120;
-
-// Of numbers >= 0. Several at once, because each comparison waits for the one before.
-inline double largest_of(const std::vector<double>& x) {
-    constexpr std::size_t width = 8;
-    double top[width] = {};
-    std::size_t i = 0;
-    for (; i + width <= x.size(); i += width)
-        for (std::size_t j = 0; j < width; ++j) top[j] = std::max(top[j], x[i + j]);
-    for (; i < x.size(); ++i) top[0] = std::max(top[0], x[i]);
-    return *std::max_element(top, top + width);
-}
 
 // Whether there is anything to solve, from the sums and peaks of all the groups.
 inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius,
@@ -61,84 +51,6 @@ inline Solution interior_solution(std::vector<double> peaks) {
     solution.mu = std::move(peaks);
     return solution;
 }
-
-// Finds theta for the lines of a reader's groups.
-template <class Reader>
-class Search {
-public:
-    using T = typename Reader::T;
-
-    Search(const Reader& reader, Lines<T>& lines, double radius, Team& team)
-        : reader_(reader), lines_(lines), radius_(radius), team_(team) {}
-
-    // `floor` is a lower bound of theta*, which lies below the largest sum, however rounding has it: some group is never
-    // dropped.
-    double run(Aim aim, double floor) {
-        const double ceiling = std::nextafter(largest_of(lines_.sum), 0.0);
-        aim.theta = std::min(aim.theta, ceiling);
-        double active = -1.0;  // the lines that theta is the root of
-        // In exact arithmetic the lines only rise while theta stays. Rounding lets two lines of a group take turns.
-        double highest = -infinity;
-        int idle = 0, rough_rounds = 6;
-        Extrapolation guide;
-        // A Newton step on exact lines lands left of theta* from anywhere; an estimate, or a step on rough lines, may not.
-        bool exact = false;
-        for (bool bound = aim.theta <= floor;; bound = exact) {
-            const double theta = aim.theta;
-            const bool news = refresh(aim, bound ? theta : std::max(theta - aim.spread, floor));
-            const auto totals = lines_.totals(theta);
-            if (!news && exact && totals.active == active) return theta;  // the root of these very lines
-            active = totals.active;
-            const double height = totals.mean - theta * totals.weight;
-            double root = totals.active > 0.0 ? (totals.mean - radius_) / totals.weight : 0.0;
-            if (aim.rough && height > 0.0) root = guide.step(theta, height, height / totals.weight, radius_);
-            // A bound only rises, though the root of lines that are not yet those of their caps may lie below.
-            const double next = std::min(std::max(root, bound ? theta : floor), ceiling);
-            if (next != theta || aim.rough) {
-                highest = -infinity, idle = 0;
-            } else if (height > highest) {
-                highest = height;
-            } else if (++idle > 8) {
-                return theta;
-            }
-            exact = !aim.rough;
-            const bool far = std::fabs(next - theta) > near * next || std::fabs(height - radius_) > 2.0 * near * radius_;
-            aim.rough = aim.rough && far && --rough_rounds > 0;
-            aim.theta = next;
-        }
-    }
-
-    double reads() const { return reads_; }  // elements fetched from memory
-
-private:
-    static constexpr double near = 0.05;  // a step of theta that leaves many lines in their gaps
-    static constexpr double infinity = std::numeric_limits<double>::infinity();
-
-    // Reads the lines that do not hold at aim.theta, and those not yet read of the groups non-zero at `from`. Returns
-    // whether any is news.
-    bool refresh(const Aim& aim, double from) {
-        const std::vector<std::size_t> stale = lines_.stale(aim.theta, from);
-        reads_ += static_cast<double>(stale.size()) * static_cast<double>(reader_.members());
-        std::vector<std::span<const std::size_t>> jobs;
-        for (std::size_t begin = 0, end; begin < stale.size(); begin = end) {
-            const std::int64_t last = reader_.chunk_end(lines_.place(stale[begin]));
-            for (end = begin + 1; end < stale.size() && lines_.place(stale[end]) < last;) ++end;
-            jobs.emplace_back(stale.data() + begin, end - begin);
-        }
-        std::vector<char> news(jobs.size());
-        team_.run(std::ssize(jobs), [&](std::int64_t j) {
-            const auto job = static_cast<std::size_t>(j);
-            news[job] = reader_.refresh(lines_, jobs[job], aim);
-        });
-        return std::find(news.begin(), news.end(), true) != news.end();
-    }
-
-    const Reader& reader_;
-    Lines<T>& lines_;
-    double radius_;
-    Team& team_;
-    double reads_ = 0.0;
-};
 
 // The line y = mean_y + slope * (x - mean_x) of least squares, rising, and the variance that is left.
 struct Fit {
@@ -209,6 +121,13 @@ private:
         return groups;
     }
 
+    // Where a search begins. Earlier caps tell more of theta than it was then: in training it may change a thousandfold from
+    // one step to the next, while the caps hardly move. So these are looked at first, at a theta that leaves none out.
+    static Aim begun(Aim aim, double floor) {
+        if (aim.caps != nullptr) aim.theta = floor;
+        return aim;
+    }
+
     // Whether so few groups are non-zero at theta that they are worth a copy.
     bool few_above(const std::vector<double>& sums, double theta) const {
         std::int64_t count = 0;
@@ -233,11 +152,10 @@ private:
         for (const std::int64_t g : groups) all += peaks[static_cast<std::size_t>(g)], known[static_cast<std::size_t>(g)] = 1;
         if (!(all > 1.001 * radius_)) return false;
         Lines<T> lines(sums, peaks, groups);
-        lines.guess(aim);
-        lines.gathered = true;
+        lines.guess(aim, 0.0);
         const typename Reader::Gathered reader(picker.copy().view);
         for (double bound = 0.0;;) {
-            const double theta = Search(reader, lines, radius_, team_).run(aim, bound);
+            const double theta = Search(reader, lines, true, radius_, team_).run(begun(aim, bound), bound);
             std::vector<std::int64_t> others = groups_above<T>(sums, std::max(theta, floor));
             std::erase_if(others, [&](std::int64_t g) { return known[static_cast<std::size_t>(g)]; });
             if (others.empty()) {
@@ -251,7 +169,7 @@ private:
             if (!picker.copy().more.empty() || std::ssize(others) > picker.room()) break;
             const std::int64_t place = picker.add(others);
             lines.add(sums, peaks, others, place);
-            lines.guess(aim, static_cast<std::size_t>(place));
+            lines.guess(aim, theta, static_cast<std::size_t>(place));
             for (const std::int64_t g : others) known[static_cast<std::size_t>(g)] = 1;
         }
         aim.theta = floor = std::max(floor, aim.theta);
@@ -264,22 +182,22 @@ private:
                      const std::vector<double>& peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
         Lines<T> lines(sums, peaks, groups_above<T>(sums, from));
-        lines.guess(aim);
+        const Aim start = begun(aim, floor);
+        lines.guess(aim, start.theta);
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
         double read = groups * members;
-        const auto search = [&](const auto& reader) {
-            Search found(reader, lines, radius_, team_);
-            solution.theta = found.run(aim, floor);
+        const auto search = [&](const auto& reader, bool all) {
+            Search found(reader, lines, all, radius_, team_);
+            solution.theta = found.run(start, floor);
             return found.reads();
         };
         if (Reader::gathers && 4 * std::ssize(lines.group) <= reader_.groups()) {
             auto copy = reader_.copy(lines.group, team_);
-            lines.gathered = true;
             read += static_cast<double>(lines.group.size()) * members;
-            search(typename Reader::Gathered(copy->view));
+            search(typename Reader::Gathered(copy->view), true);
             if constexpr (Reader::writes_from_copy) solution.copy = std::move(copy);
         } else {
-            read += search(reader_);
+            read += search(reader_, false);
         }
         report(lines, solution);
         solution.reads += read / (groups * members) - (solution.reads > 0.0 ? 1.0 : 0.0);
@@ -309,8 +227,21 @@ private:
             else if (!alike && floor > 0.0)
                 aim.theta = floor * std::pow(ceiling / floor, 0.22);
             aim.theta = std::min(aim.theta, ceiling);
+            if (!alike) aim.lean = lean(sums, peaks, aim);
+            if (aim.lean > 0.0) aim.cap = aim.slope = 0.0;
         }
         return aim;
+    }
+
+    // How far caps lie between their bounds, if all lie alike and sum to the radius. That helps where few groups are zero; else
+    // theta would have to be better known.
+    double lean(const std::vector<double>& sums, const std::vector<double>& peaks, const Aim& aim) const {
+        const std::int64_t m = reader_.groups();
+        if (4 * std::count_if(sums.begin(), sums.end(), [&](double sum) { return sum <= aim.theta; }) > m) return 0.0;
+        double lowest = 0.0, highest = 0.0, slope = 0.0;
+        kernels<T>().two_lines(sums.data(), peaks.data(), m, aim.theta, aim.share, &lowest, &slope);
+        kernels<T>().highest_caps(sums.data(), peaks.data(), m, aim.theta, &highest, &slope);
+        return highest > lowest ? std::clamp((radius_ - lowest) / (highest - lowest), 0.0, 1.0) : 0.0;
     }
 
     // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The lines

@@ -50,15 +50,15 @@ public:
     // Lines that are refreshed together lie in one chunk: where that of a group ends.
     std::int64_t chunk_end(std::int64_t place) const { return (place / per_chunk_ + 1) * per_chunk_; }
 
-    // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
-    bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
+    // Reads the given lines, whose groups are of one chunk and in rising order. Returns whether any is news.
+    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale, const Aim& aim) const {
         const Kernels<T>& kernel = kernels<T>();
         Batch<T> batch(lines, 1, std::min(at_once_, std::ssize(stale)));
         bool news = false;
         for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {
             const auto rows = stale.subspan(first, std::min(stale.size() - first, static_cast<std::size_t>(at_once_)));
             batch.units = 0;
-            for (const std::size_t i : rows) batch.line[batch.add_unit(lines.place(i))] = i;
+            for (const std::size_t i : rows) batch.line[batch.add_unit(places[i])] = i;
             news |= settle(
                 lines, batch, aim,
                 [&](Batch<T>& b) {

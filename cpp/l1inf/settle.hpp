@@ -4,9 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -14,24 +12,6 @@
 #include "l1inf/lines.hpp"
 
 namespace normball {
-
-// Where a decreasing convex f reaches `goal`, from f(t) and e(t) = f / -f', if e goes on as the line e + bend * (x - t):
-// then f is a power of it, and the answer t + e * ((f / goal)^bend - 1) / bend. Newton's step is bend = -1; for the
-// excess of a group over t, uniform tails have -1/2, exponential ones 0, heavy ones more. The steps of caps are
-// kernels; this one is for theta.
-class Extrapolation {
-public:
-    double step(double t, double f, double e, double goal) {
-        double bend = f > goal ? -0.5 : 0.0;
-        if (last_e_ > 0.0 && t != last_t_) bend = std::clamp((e - last_e_) / (t - last_t_), -1.0, 1.0);
-        last_t_ = t, last_e_ = e;
-        const double log_ratio = std::log(f / goal), x = bend * log_ratio;
-        return t + e * (std::fabs(x) > 1e-6 ? std::expm1(x) / bend : log_ratio);
-    }
-
-private:
-    double last_t_ = 0.0, last_e_ = 0.0;
-};
 
 // Groups that are read together. The reader reads whole units, a row or a register of neighbours: `at` tells it which,
 // and each has so many lanes.

@@ -95,15 +95,15 @@ public:
         return place / line_ * line_ + std::min((place % line_ / width_ + 1) * width_, line_);
     }
 
-    // Reads the given lines, which are of one chunk and in rising order. Returns whether any is news.
-    bool refresh(Lines<T>& lines, std::span<const std::size_t> stale, const Aim& aim) const {
+    // Reads the given lines, whose groups are of one chunk and in rising order. Returns whether any is news.
+    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale, const Aim& aim) const {
         const Kernels<T>& kernel = kernels<T>();
         const std::int64_t lanes = kernel.lanes, most = lines_ * ((std::min(line_, width_) + lanes - 1) / lanes);
         Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
         Registers place(view_, lanes);
         std::int64_t first = 0;
         for (const std::size_t i : stale) {
-            if (place.go_to(lines.place(i))) first = batch.add_unit(place.at);
+            if (place.go_to(places[i])) first = batch.add_unit(place.at);
             batch.line[first + place.lane] = i;
         }
         return settle(
