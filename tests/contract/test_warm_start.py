@@ -126,3 +126,22 @@ def test_groups_that_come_and_go(case, dtype, where):
             X = case.project(W, radius, axis=0, out=out, warm_start=dataclasses.replace(info, mu=mu))
             assert_close(case, X, expected.astype(np.float64), Y, 0, note=f"{gone} {come}")
             assert_optimal(case, Y, np.array(X), radius, 0, note=f"{gone} {come}")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("left", [0.1, 0.5])
+def test_the_step_after_the_first_projection(case, order, left):
+    """Theta falls a thousandfold from the first projection to that of the step after it; the caps still lead there."""
+    if not case.fast:
+        pytest.skip("the other methods do not use a warm start")
+    rng = np.random.default_rng(6)
+    Y = np.asarray(rng.normal(size=(300, 700)), dtype="float32", order=order)
+    radius = normball.radius_for_sparsity(Y, n_groups=int(left * 700))
+    X, first = case.project(Y, radius, return_info=True)
+    X += (1e-3 * rng.normal(size=X.shape) * first.nonzero).astype("float32")
+    expected, cold = case.project(X, radius, return_info=True)
+    found, warm = case.project(X, radius, return_info=True, warm_start=first)
+    assert warm.theta < 1e-2 * first.theta
+    assert_close(case, found, expected.astype(np.float64), X)
+    assert_optimal(case, X, found, radius, 0)
+    assert warm.reads < cold.reads, "a start that is worse than none"
