@@ -93,3 +93,16 @@ def test_groups_of_very_different_kinds(case):
         radius = part * case.exact_norm(Y, 0)
         for axis, values in ((0, Y), (1, np.ascontiguousarray(Y.T))):
             assert_optimal(case, values, case.project(values, radius, axis=axis), radius, axis)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_some_of_many_groups_fail_again_and_again(dtype, part):
+    """Heavy tails and groups side by side: what fails after the first exact look is copied, and goes on from there."""
+    Y = np.random.default_rng(7).lognormal(sigma=2.0, size=(1000, 960)).astype(dtype)
+    case = next(case for case in CASES if case.name == "l1inf-newton")
+    radius = part * case.exact_norm(Y, 0)
+    X, info = case.project(Y, radius, threads=1, return_info=True)
+    assert_optimal(case, Y, X, radius, 0)
+    assert info.n_nonzero > 240, "too few to be left where they lie"
+    assert np.array_equal(X, case.project(Y, radius, threads=2))
