@@ -16,8 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -128,11 +126,15 @@ private:
         return aim;
     }
 
-    // Whether so few groups are non-zero at theta that they are worth a copy.
-    bool few_above(const std::vector<double>& sums, double theta) const {
+    static std::int64_t count_above(const std::vector<double>& sums, double theta) {
         std::int64_t count = 0;
         for (const double sum : sums) count += sum > theta;
-        return 4 * count <= reader_.groups();
+        return count;
+    }
+
+    // Whether so few groups are non-zero at theta that they are worth a copy.
+    bool few_above(const std::vector<double>& sums, double theta) const {
+        return 4 * count_above(sums, theta) <= reader_.groups();
     }
 
     static double peaks_above(double theta, const std::vector<double>& sums, const std::vector<double>& peaks) {
@@ -237,7 +239,7 @@ private:
     // theta would have to be better known.
     double lean(const std::vector<double>& sums, const std::vector<double>& peaks, const Aim& aim) const {
         const std::int64_t m = reader_.groups();
-        if (4 * std::count_if(sums.begin(), sums.end(), [&](double sum) { return sum <= aim.theta; }) > m) return 0.0;
+        if (4 * (m - count_above(sums, aim.theta)) > m) return 0.0;
         double lowest = 0.0, highest = 0.0, slope = 0.0;
         kernels<T>().two_lines(sums.data(), peaks.data(), m, aim.theta, aim.share, &lowest, &slope);
         kernels<T>().highest_caps(sums.data(), peaks.data(), m, aim.theta, &highest, &slope);

@@ -211,7 +211,8 @@ def _launched(task: Task) -> bool:
     by_pointer = not isinstance(radius, float)
     ready = _prepared(shape, y_strides, x_strides, device, Y.dtype, start is not None, by_pointer)
     if ready is None:
-        return X is not None and (_beside(task._replace(radius=radius)) or _packed(task._replace(radius=radius)))
+        task = task._replace(radius=radius)
+        return X is not None and (_beside(task) or _packed(task))
     work = torch.empty(ready.work, dtype=torch.float64, device=device) if ready.work else theta
     old_mu, old_theta = (None, None) if start is None else start
     radii = theta if isinstance(radius, float) else radius.to(device).reshape(-1).broadcast_to(shape[0]).contiguous()
