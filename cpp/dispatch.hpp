@@ -24,8 +24,19 @@ struct LineArrays {
 template <class T>
 struct LaneArrays {
     std::size_t* line;
-    double *cap, *s, *last_t, *last_e, *weight, *open;
+    double *cap, *s;
     T *t, *k, *below, *above, *top;
+};
+
+// What guesses.hpp knows of the lines: where a group was last looked at, by how much its members exceed that, in all and in the
+// mean, and how this mean changes. A negative mean: not looked at yet; t is the peak then, and f is 0.
+struct GuessArrays {
+    double *t, *f, *e, *bend;
+};
+
+// log cap = constant + left * log(sum - theta) + sum * log(sum) + peak * log(peak).
+struct CapFit {
+    double constant = 0.0, left = 0.0, sum = 0.0, peak = 0.0;
 };
 
 template <class T>
@@ -71,14 +82,20 @@ struct Kernels {
     // x as T holds it, rounded down, for x >= 0.
     void (*round_down)(const double* x, std::int64_t count, double* rounded);
 
-    // A guess for every line, to hold at theta: the cap given for its group, if that is a number above 0; else typical + slope
-    // times the better of its lines k = n and k = 1 at the theta that is expected, and at least `lean` of the way from that to
-    // the highest cap that it may have.
+    // A guess for every line, to hold at theta: the cap given for its group, if that is a number above 0; else so far from the
+    // better of its lines k = n and k = 1, at the theta that is expected, towards the highest cap that it may have.
     void (*first_guesses)(const LineArrays& lines, const std::int64_t* group, double theta, double expected, double share,
-                          double typical, double slope, double lean, const double* given);
-    // Lists the lines of groups that are non-zero at theta which do not hold there, and those not yet read of groups that
-    // are non-zero at `from`. Returns how many.
-    std::int64_t (*stale_lines)(const LineArrays& lines, double theta, double from, std::size_t* found);
+                          double lean, const double* given);
+    // Lines through the caps of a fit at theta, as far as sums and peaks allow them.
+    void (*fitted_lines)(const LineArrays& lines, const CapFit& fit, double theta, double share);
+    // The sum of the caps at theta and of the slopes that go with them, with the sign turned. Lines that hold there are kept; the
+    // others are replaced by guesses, and count as not read. `lean` is for groups that nobody has looked at, as above.
+    void (*guess_lines)(const LineArrays& lines, const GuessArrays& guesses, double theta, double share, double lean,
+                        double* total, double* slope);
+    // Lists the guesses for groups that are non-zero at theta which may be off by a member there. Returns how many.
+    std::int64_t (*doubtful_lines)(const LineArrays& lines, const GuessArrays& guesses, double theta, std::size_t* found);
+    // Lists the lines of groups that are non-zero at theta which do not hold there. Returns how many.
+    std::int64_t (*stale_lines)(const LineArrays& lines, double theta, std::size_t* found);
     // Sums of the means and the weights of the lines of groups that are non-zero at theta, and the number of these.
     void (*line_totals)(const LineArrays& lines, double theta, double* mean, double* weight, double* active);
 
@@ -86,14 +103,9 @@ struct Kernels {
     void (*load_lanes)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t count);
     // Thresholds at the caps, rounded down where `exact`, but below the peaks; and nothing found yet.
     void (*set_thresholds)(const LaneArrays<T>& lanes, std::int64_t count, bool exact);
-    // From sums s and numbers k of the members above t, a better guess of the caps at theta and the weights 1 / k that go
-    // with it. `open` is 0 where the step was at most the part `close` of the cap. last_t and last_e carry what one step
-    // has learned to the next.
-    void (*rough_step)(const LaneArrays<T>& lanes, std::int64_t count, double theta, bool first, double close);
-    // Leaves the guesses of the units of lanes of which none is open, or of `all`, with their lines, and returns the number
-    // of the other units, which move up.
-    std::int64_t (*keep_guesses)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t* at,
-                                 std::int64_t unit, std::int64_t units, bool all);
+    // Leaves what was found, sums s and numbers k of the members above t, with the guesses.
+    void (*keep_looks)(const LineArrays& lines, const GuessArrays& guesses, double theta, const LaneArrays<T>& lanes,
+                       std::int64_t count);
     // Leaves the lines of the members above t. Returns whether any says more than rounding about the cap at theta.
     bool (*keep_lines)(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, std::int64_t count);
 };

@@ -403,12 +403,14 @@ Kernels<T> table() {
             .careful_sum = careful_sum,
             .round_down = round_down<T>,
             .first_guesses = first_guesses,
+            .fitted_lines = fitted_lines,
+            .guess_lines = guess_lines,
+            .doubtful_lines = doubtful_lines,
             .stale_lines = stale_lines,
             .line_totals = line_totals,
             .load_lanes = load_lanes<T>,
             .set_thresholds = set_thresholds<T>,
-            .rough_step = rough_step<T>,
-            .keep_guesses = keep_guesses<T>,
+            .keep_looks = keep_looks<T>,
             .keep_lines = keep_lines<T>};
 }
 

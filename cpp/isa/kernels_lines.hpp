@@ -98,16 +98,15 @@ inline double careful_sum(const double* x, Index count) {
 }
 
 inline void first_guesses(const LineArrays& lines, const Index* group, double theta, double expected, double share,
-                          double typical, double slope, double lean, const double* given) {
+                          double lean, const double* given) {
     const double *sum = lines.sum, *top = lines.top;
     double *mean = lines.mean, *weight = lines.weight;
     const auto count = static_cast<Index>(lines.count);
     NORMBALL_LANES
     for (Index i = 0; i < count; ++i) {
-        const double whole = (sum[i] - expected) * share, peak = top[i] - expected, most = whole > peak ? whole : peak;
-        const double guess = typical + slope * most, highest = top[i] * (1.0 - expected / sum[i]);
-        const double least = most + (highest > most ? lean * (highest - most) : 0.0);
-        weight[i] = share, mean[i] = (least > guess ? least : guess) + theta * share;
+        const double whole = (sum[i] - expected) * share, peak = top[i] - expected, least = whole > peak ? whole : peak;
+        const double highest = top[i] * (1.0 - expected / sum[i]);
+        weight[i] = share, mean[i] = least + (highest > least ? lean * (highest - least) : 0.0) + theta * share;
     }
     NORMBALL_LANES
     for (Index i = 0; given != nullptr && i < count; ++i) {
@@ -116,19 +115,121 @@ inline void first_guesses(const LineArrays& lines, const Index* group, double th
     }
 }
 
-inline Index stale_lines(const LineArrays& lines, double theta, double from, std::size_t* found) {
+inline double clamped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+// Natural logarithm and exponential function to some five digits, of positive normal numbers and of results that are such: from
+// the bits of the exponent, and short series.
+inline double rough_log(double x) {
+    constexpr double magic = 0x1p52, ln2 = 0.6931471805599453, root = 1.4142135623730951;
+    const auto bits = __builtin_bit_cast(std::uint64_t, x), one = std::uint64_t(1023) << 52;
+    const double exponent = __builtin_bit_cast(double, bits >> 52 | __builtin_bit_cast(std::uint64_t, magic)) - (magic + 1023.0);
+    const double part = __builtin_bit_cast(double, (bits & ((std::uint64_t(1) << 52) - 1)) | one);
+    const double r = (part - root) / (part + root), r2 = r * r;
+    return (exponent + 0.5) * ln2 + 2.0 * r * (1.0 + r2 * (1.0 / 3.0 + r2 / 5.0));
+}
+inline double rough_exp(double x) {
+    constexpr double magic = 0x1.8p52, ln2 = 0.6931471805599453;
+    const double shifted = clamped(x, -700.0, 700.0) / ln2 + magic, exponent = shifted - magic;
+    const double r = clamped(x, -700.0, 700.0) - exponent * ln2;
+    const double power = __builtin_bit_cast(double, (__builtin_bit_cast(std::uint64_t, shifted) + 1023) << 52);
+    return power * (1.0 + r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r / 24.0))));
+}
+
+inline void fitted_lines(const LineArrays& lines, const CapFit& fit, double theta, double share) {
+    const double *sum = lines.sum, *top = lines.top;
+    double *mean = lines.mean, *weight = lines.weight;
+    const auto count = static_cast<Index>(lines.count);
+    NORMBALL_LANES
+    for (Index i = 0; i < count; ++i) {
+        const double left = sum[i] - theta, whole = left * share, peak = top[i] - theta;
+        const double least = whole > peak ? whole : peak, most = top[i] * left / sum[i];
+        const double power = fit.constant + fit.left * rough_log(left > 0.0 ? left : sum[i]) + fit.sum * rough_log(sum[i]) +
+                             fit.peak * rough_log(top[i] > 0.0 ? top[i] : sum[i]);
+        const double guess = rough_exp(power), upper = guess < most ? guess : most, cap = upper > least ? upper : least;
+        weight[i] = left > 0.0 ? share : 0.0, mean[i] = left > 0.0 ? cap + theta * share : 0.0;
+    }
+}
+
+// For one group, f(t), the sum of what exceeds t, is convex, and the cap is where it has fallen to theta. With e = f / k the mean
+// excess, (ln f)' = -1 / e; if e goes on as a line of slope `bend`, that integrates to t + e * ((f / theta)^bend - 1) / bend,
+// taken here with short series for the power. It lies above the tangent; the chord to the sum at 0, or to the peak, is above it.
+inline void guess_lines(const LineArrays& lines, const GuessArrays& guesses, double theta, double share, double lean,
+                        double* total_cap, double* total_slope) {
     using D = Lanes<double>;
-    const auto at = D::all(theta), reach = D::all(from), zero = D::all(0.0);
+    const double *sum = lines.sum, *top = lines.top;
+    const double *last_t = guesses.t, *last_f = guesses.f, *last_e = guesses.e, *bends = guesses.bend;
+    double *mean = lines.mean, *weight = lines.weight, *below = lines.below, *above = lines.above;
+    const auto count = static_cast<Index>(lines.count);
+    const double one_over_theta = 1.0 / theta;
+    NORMBALL_LANES
+    for (Index i = 0; i < count; ++i) {
+        const double all = sum[i], t = last_t[i], f = last_f[i], e = last_e[i];
+        const double whole = (all - theta) * share, peak = top[i] - theta;
+        const double least = whole > peak ? whole : peak, least_slope = whole > peak ? share : 1.0;
+        const bool rises = f > theta;
+        const double over = 1.0 / (rises ? f : all - f);
+        const double most = rises ? t + (top[i] - t) * (f - theta) * over : t * (all - theta) * over;
+        const double most_slope = (rises ? top[i] - t : t) * over;
+        const double r = (f - theta) / (f + theta), r2 = r * r;
+        const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);
+        const double x = clamped(bends[i] * log_ratio, -1.5, 1.5);
+        // From far right, among the last few members, the tangent is the best that there is.
+        const bool apt = f > 0.125 * theta;
+        const double share_of_one = e / f, tangent = t + (f - theta) * share_of_one;
+        const double seen = apt ? t + e * log_ratio * (1.0 + x * (1.0 / 2.0 + x / 6.0)) : tangent;
+        const double seen_slope = apt ? e * one_over_theta * (1.0 + x * (1.0 + x * (1.0 / 2.0 + x / 6.0))) : share_of_one;
+        const bool looked = e >= 0.0;
+        const double guess = looked ? seen : least + lean * (most - least);
+        const double guess_slope = looked ? seen_slope : least_slope + lean * (most_slope - least_slope);
+        // The chord may be nothing but rounding.
+        const double upper = guess < most ? guess : most, upper_slope = guess < most ? guess_slope : most_slope;
+        const bool low = !(upper > least);
+        const double cap = low ? least : upper, slope = low ? least_slope : upper_slope;
+        const double line = mean[i] - theta * weight[i], held = line > 0.0 ? line : 0.0;
+        const bool holds = (below[i] >= 0.0) & (held >= below[i]) & (held < above[i]);
+        weight[i] = holds ? weight[i] : slope, mean[i] = holds ? mean[i] : cap + theta * slope;
+        below[i] = holds ? below[i] : -1.0, above[i] = holds ? above[i] : -1.0;
+    }
+    const auto at = D::all(theta);
+    auto means = D::all(0.0), weights = D::all(0.0);
+    for (Index i = 0; i < count; i += D::width) {
+        const auto active = D::above(load_some(sum + i, count - i), at);
+        means = D::add_where(active, means, load_some(mean + i, count - i));
+        weights = D::add_where(active, weights, load_some(weight + i, count - i));
+    }
+    *total_slope = total(weights), *total_cap = total(means) - theta * *total_slope;
+}
+
+// Between t and a cap a step away the number k = f / e of members above changes by the part c * step, where c = (1 + bend) / e;
+// the step is off by about the square of that.
+inline Index doubtful_lines(const LineArrays& lines, const GuessArrays& guesses, double theta, std::size_t* found) {
+    using D = Lanes<double>;
+    const auto at = D::all(theta), zero = D::all(0.0), one = D::all(1.0), least = D::all(0.5);
     const auto count = static_cast<Index>(lines.count);
     Index number = 0;
     for (Index i = 0; i < count; i += D::width) {
         const auto load = [&](const double* p) { return load_some(p + i, count - i); };
-        const auto sum = load(lines.sum), below = load(lines.below);
+        const auto e = load(guesses.e), step = load(lines.mean) - at * load(lines.weight) - load(guesses.t);
+        const auto change = step * D::max(one + load(guesses.bend), least);
+        const unsigned wanted = D::bits(D::above(load(lines.sum), at)) & D::bits(D::above(zero, load(lines.below)));
+        const unsigned off = D::bits(D::above(load(guesses.f) * change * change, e * e * e));
+        const unsigned unseen = D::bits(D::above(zero, e));
+        number += list_bits(wanted & (off | unseen), i, found + number);
+    }
+    return number;
+}
+
+inline Index stale_lines(const LineArrays& lines, double theta, std::size_t* found) {
+    using D = Lanes<double>;
+    const auto at = D::all(theta), zero = D::all(0.0);
+    const auto count = static_cast<Index>(lines.count);
+    Index number = 0;
+    for (Index i = 0; i < count; i += D::width) {
+        const auto load = [&](const double* p) { return load_some(p + i, count - i); };
         const auto cap = D::max(load(lines.mean) - at * load(lines.weight), zero);
-        const unsigned active = D::bits(D::above(sum, at)), wanted = D::bits(D::above(sum, reach));
-        const unsigned left = D::bits(D::above(below, cap)), inside = D::bits(D::above(load(lines.above), cap));
-        const unsigned unread = D::bits(D::above(zero, below));
-        number += list_bits((active & (left | ~inside)) | (wanted & unread), i, found + number);
+        const unsigned active = D::bits(D::above(load(lines.sum), at));
+        const unsigned left = D::bits(D::above(load(lines.below), cap)), inside = D::bits(D::above(load(lines.above), cap));
+        number += list_bits(active & (left | ~inside), i, found + number);
     }
     return number;
 }
@@ -165,17 +266,39 @@ void round_down(const double* x, Index count, double* rounded) {
     for (Index i = 0; i < count; ++i) rounded[i] = static_cast<double>(floor_of<T>(x[i]));
 }
 
+// Calls f(line of lane j, j) for all lanes that have a line. Mostly these follow one another, and then f runs in lanes itself: a
+// gather costs more than what is done with it.
+template <class F>
+[[gnu::always_inline]] inline void over_lines(const std::size_t* line, Index count, std::size_t idle, F f) {
+    const std::size_t first = *line;
+    Index others = 0;
+    for (Index j = 0; j < count; ++j) others += line[j] != first + static_cast<std::size_t>(j) || line[j] == idle ? 1 : 0;
+    if (others == 0) {
+        NORMBALL_LANES
+        for (Index j = 0; j < count; ++j) f(first + static_cast<std::size_t>(j), j);
+        return;
+    }
+    // Which lanes are idle nobody foresees: they are left out without a branch.
+    constexpr Index some = 64;
+    for (Index from = 0; from < count; from += some) {
+        Index lane[some], found = 0;
+        for (Index j = from; j < count && j < from + some; ++j) lane[found] = j, found += line[j] != idle ? 1 : 0;
+        for (Index q = 0; q < found; ++q) f(line[lane[q]], lane[q]);
+    }
+}
+
 template <class T>
 void load_lanes(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index count) {
     const double *mean = lines.mean, *weight = lines.weight, *tops = lines.top;
-    const std::size_t* line = lanes.line;
     double* cap = lanes.cap;
     T* top = lanes.top;
-    NORMBALL_LANES
-    for (Index j = 0; j < count; ++j) {
-        const double at = mean[line[j]] - theta * weight[line[j]];
-        cap[j] = at > 0.0 ? at : 0.0, top[j] = static_cast<T>(tops[line[j]]);
-    }
+    const auto load = [=](std::size_t i, Index j) __attribute__((always_inline)) {
+        const double at = mean[i] - theta * weight[i];
+        cap[j] = at > 0.0 ? at : 0.0, top[j] = static_cast<T>(tops[i]);
+    };
+    // Nothing is above the threshold of an idle lane.
+    for (Index j = 0; j < count; ++j) cap[j] = __builtin_inf(), top[j] = static_cast<T>(__builtin_inf());
+    over_lines(lanes.line, count, lines.count, load);
 }
 
 template <class T>
@@ -195,90 +318,41 @@ void set_thresholds(const LaneArrays<T>& lanes, Index count, bool exact) {
     for (Index j = 0; j < count; ++j) lanes.below[j] = T(0), lanes.above[j] = static_cast<T>(__builtin_inf());
 }
 
-inline double clamped(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
-
-// The step of Extrapolation in search.hpp, with short series for the power: a guess will do, and these run in lanes.
-inline double extrapolated(double t, double f, double e, double goal, double bend) {
-    const double r = (f - goal) / (f + goal), r2 = r * r;
-    const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);
-    const double x = clamped(bend * log_ratio, -1.5, 1.5);
-    const double next = t + e * log_ratio * (1.0 + x * (1.0 / 2.0 + x / 6.0));
-    return next > 0.0 ? next : 0.0;
-}
-
+// Where members are many about the cap, that is in the bulk of their distribution, their sum up to t is about a power of t, which
+// tells how the mean excess bends; in the tails, uniform or exponential ones are supposed before a second look tells better.
 template <class T>
-void rough_step(const LaneArrays<T>& lanes, Index count, double theta, bool first, double close) {
+void keep_looks(const LineArrays& lines, const GuessArrays& guesses, double theta, const LaneArrays<T>& lanes, Index count) {
+    const double *sum = lines.sum, *s = lanes.s;
+    double *last_t = guesses.t, *last_f = guesses.f, *last_e = guesses.e, *bends = guesses.bend;
     const T *t = lanes.t, *k = lanes.k;
-    const double* s = lanes.s;
-    double *cap = lanes.cap, *last_t = lanes.last_t, *last_e = lanes.last_e;
-    double *weight = lanes.weight, *open = lanes.open;
-    NORMBALL_LANES
-    for (Index j = 0; j < count; ++j) {
+    over_lines(lanes.line, count, lines.count, [=](std::size_t i, Index j) __attribute__((always_inline)) {
         const double number = static_cast<double>(k[j]), at = static_cast<double>(t[j]);
-        const double share = 1.0 / number, e = s[j] * share - at, f = e * number;
-        const double run = at - last_t[j], bent = clamped((e - last_e[j]) / (run == 0.0 ? 1.0 : run), -1.0, 1.0);
-        const double bend = first | (run == 0.0) ? (f > theta ? -0.5 : 0.0) : bent;
-        const bool apt = f > 0.125 * theta;  // from far right, only Newton's step is sure to land left
-        const double guess = extrapolated(at, f, e, theta, bend), newton = (s[j] - theta) * share;
-        const double next = apt ? guess : newton > 0.0 ? newton : 0.0;
-        const double step = next > at ? next - at : at - next;
-        last_t[j] = at, last_e[j] = e, cap[j] = next, weight[j] = share;
-        // Nothing is above in lanes without a line alone.
-        open[j] = (apt & (step <= close * next)) | (number == 0.0) ? 0.0 : 1.0;
-    }
-}
-
-// A line through a cap that is a guess holds nowhere.
-template <class T>
-Index keep_guesses(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index* at, Index unit, Index units,
-                   bool all) {
-    Index kept = 0;
-    for (Index p = 0; p < units; ++p) {
-        const Index from = p * unit, to = kept * unit;
-        double open = 0.0;
-        for (Index j = 0; j < unit; ++j) open += lanes.open[from + j];
-        if (open > 0.0 && !all) {
-            at[kept++] = at[p];
-            if (from == to) continue;
-            for (Index j = 0; j < unit; ++j) lanes.line[to + j] = lanes.line[from + j], lanes.top[to + j] = lanes.top[from + j];
-            double* const arrays[] = {lanes.cap, lanes.last_t, lanes.last_e};
-            for (double* array : arrays)
-                for (Index j = 0; j < unit; ++j) array[to + j] = array[from + j];
-            continue;
-        }
-        for (Index j = from; j < from + unit; ++j) {
-            const std::size_t i = lanes.line[j];
-            if (i == lines.count) continue;
-            lines.weight[i] = lanes.weight[j], lines.mean[i] = lanes.cap[j] + theta * lanes.weight[j];
-            lines.below[i] = 0.0, lines.above[i] = -1.0;
-        }
-    }
-    return kept;
+        const double mean = s[j] / number - at, e = mean > 0.0 ? mean : 0.0, f = e * number, run = at - last_t[i];
+        const bool again = (last_e[i] >= 0.0) & (run != 0.0);
+        const double rest = sum[i] - f, tail = f > theta ? -0.5 : 0.0;
+        const double rise = again ? e - last_e[i] : e * (rest - at * number), over = again ? run : at * rest;
+        const double slope = rise / over, bulk = slope - 1.0;
+        last_t[i] = at, last_f[i] = f, last_e[i] = e;
+        bends[i] = clamped(again ? slope : bulk > tail ? bulk : tail, -1.0, 1e3);
+    });
 }
 
 // Above the second largest member there is only the peak, and no line beyond its own.
 template <class T>
 bool keep_lines(const LineArrays& lines, double theta, const LaneArrays<T>& lanes, Index count) {
-    double *mean = lanes.last_t, *weight = lanes.weight, *next = lanes.last_e;
+    double *means = lines.mean, *weights = lines.weight, *below = lines.below, *above = lines.above;
     const double* s = lanes.s;
-    const T* k = lanes.k;
-    NORMBALL_LANES
-    for (Index j = 0; j < count; ++j) {
-        weight[j] = 1.0 / static_cast<double>(k[j]), mean[j] = s[j] * weight[j];
-        const double cap = mean[j] - theta * weight[j];
-        next[j] = cap > 0.0 ? cap : 0.0;
-    }
-    bool news = false;
-    for (Index j = 0; j < count; ++j) {
-        const std::size_t i = lanes.line[j];
-        if (i == lines.count) continue;
-        const double before = lines.mean[i] - theta * lines.weight[i], moved = next[j] - (before > 0.0 ? before : 0.0);
-        news |= lines.below[i] < 0.0 || __builtin_fabs(moved) > 8.0 * __DBL_EPSILON__ * mean[j];
-        lines.weight[i] = weight[j], lines.mean[i] = mean[j];
-        lines.below[i] = static_cast<double>(lanes.below[j]);
-        lines.above[i] = lanes.above[j] > lanes.top[j] ? __builtin_inf() : static_cast<double>(lanes.above[j]);
-    }
-    return news;
+    const T *k = lanes.k, *low = lanes.below, *high = lanes.above, *top = lanes.top;
+    Index news = 0;
+    over_lines(lanes.line, count, lines.count, [=, &news](std::size_t i, Index j) __attribute__((always_inline)) {
+        const double weight = 1.0 / static_cast<double>(k[j]), mean = s[j] * weight, next = mean - theta * weight;
+        const double before = means[i] - theta * weights[i];
+        const double moved = (next > 0.0 ? next : 0.0) - (before > 0.0 ? before : 0.0), size = moved > 0.0 ? moved : -moved;
+        news += (below[i] < 0.0) | (size > 8.0 * __DBL_EPSILON__ * mean) ? 1 : 0;
+        weights[i] = weight, means[i] = mean, below[i] = static_cast<double>(low[j]);
+        above[i] = high[j] > top[j] ? __builtin_inf() : static_cast<double>(high[j]);
+    });
+    return news > 0;
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -11,13 +11,14 @@
 #include <span>
 #include <vector>
 
+#include "array.hpp"
 #include "dispatch.hpp"
 #include "rounding.hpp"
 
 namespace normball {
 
 // The largest of numbers >= 0. Several at once, because each comparison waits for the one before.
-inline double largest_of(const std::vector<double>& x) {
+inline double largest_of(std::span<const double> x) {
     constexpr std::size_t width = 8;
     double top[width] = {};
     std::size_t i = 0;
@@ -27,25 +28,13 @@ inline double largest_of(const std::vector<double>& x) {
     return *std::max_element(top, top + width);
 }
 
-// What caps are to be found for.
-struct Aim {
-    double theta = 0.0;
-    double spread = 0.0;           // how far theta may still move
-    bool rough = false;            // theta and the caps to start from are mere guesses
-    double share = 0.0;            // one over the number of members
-    // Caps to start from: so much, and so much for each unit of what the lines k = n and k = 1 give; or that part of the way from
-    // these lines to the highest caps that sums and peaks allow. 0 when nobody knows.
-    double cap = 0.0, slope = 0.0, lean = 0.0;
-    const double* caps = nullptr;  // or one for each group, of an earlier call: any numbers at all
-};
-
 template <class T>
 struct Lines {
-    std::vector<std::int64_t> group;
-    std::vector<double> sum;  // of all the members: the group is zero where theta reaches it
-    std::vector<double> top;  // just below the peak: some member is above any threshold up to it
-    std::vector<double> mean, weight;
-    std::vector<double> below, above;  // -1: not yet read; 0 and -1: a guess, which holds nowhere
+    Array<std::int64_t> group;
+    Array<double> sum;  // of all the members: the group is zero where theta reaches it
+    Array<double> top;  // just below the peak: some member is above any threshold up to it
+    Array<double> mean, weight;
+    Array<double> below, above;  // -1: not yet read
 
     // A line for each of the groups. All are still to be read.
     Lines(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups) {
@@ -59,7 +48,7 @@ struct Lines {
         // One more, that is always zero: lanes without a group of their own look there.
         group.resize(n), sum.resize(n + 1), top.resize(n + 1), mean.resize(n + 1), weight.resize(n + 1);
         below.resize(n + 1, -1.0), above.resize(n + 1, -1.0);
-        for (std::size_t i = begin; i < first; ++i) sum[i] = mean[i] = weight[i] = 0.0, top[i] = mean[i];
+        for (std::size_t i = begin; i < first; ++i) group[i] = 0, sum[i] = mean[i] = weight[i] = top[i] = 0.0;
         for (std::size_t i = first; i < n; ++i) {
             const auto g = static_cast<std::size_t>(group[i] = groups[i - first]);
             sum[i] = sums[g];
@@ -71,17 +60,15 @@ struct Lines {
     std::size_t size() const { return group.size(); }
     double cap(std::size_t i, double theta) const { return std::max(mean[i] - theta * weight[i], 0.0); }
 
-    // Where to start looking for the caps, from one line on, as lines that are right at a theta.
-    void guess(const Aim& aim, double theta, std::size_t first = 0) {
-        kernels<T>().first_guesses(arrays(first), group.data() + first, theta, aim.theta, aim.share, aim.cap,
-                                   aim.slope, aim.lean, aim.caps);
+    // Where to start looking for the caps, from one line on, as lines that are right at a theta: see Kernels::first_guesses.
+    void guess(double theta, double expected, double share, double lean, const double* caps, std::size_t first = 0) {
+        kernels<T>().first_guesses(arrays(first), group.data() + first, theta, expected, share, lean, caps);
     }
 
-    // The lines that must be read: those that do not hold at theta, and those not yet read of the groups that are non-zero
-    // at `from`.
-    std::vector<std::size_t> stale(double theta, double from) {
-        std::vector<std::size_t> found(size());
-        found.resize(static_cast<std::size_t>(kernels<T>().stale_lines(arrays(), theta, from, found.data())));
+    // The lines that must be read: those that do not hold at theta, of groups that are non-zero there.
+    Array<std::size_t> stale(double theta) {
+        Array<std::size_t> found(size());
+        found.resize(static_cast<std::size_t>(kernels<T>().stale_lines(arrays(), theta, found.data())));
         return found;
     }
 
@@ -102,8 +89,8 @@ struct Lines {
 
 // The groups that are non-zero at theta, in rising order.
 template <class T>
-std::vector<std::int64_t> groups_above(const std::vector<double>& sums, double theta) {
-    std::vector<std::int64_t> found(sums.size());
+Array<std::int64_t> groups_above(const std::vector<double>& sums, double theta) {
+    Array<std::int64_t> found(sums.size());
     found.resize(static_cast<std::size_t>(kernels<T>().list_above(sums.data(), std::ssize(sums), theta, found.data())));
     return found;
 }

@@ -16,11 +16,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
 #include "parallel.hpp"
 #include "rounding.hpp"
+#include "l1inf/cap_fit.hpp"
+#include "l1inf/guesses.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/search.hpp"
@@ -50,23 +53,6 @@ inline Solution interior_solution(std::vector<double> peaks) {
     return solution;
 }
 
-// The line y = mean_y + slope * (x - mean_x) of least squares, rising, and the variance that is left.
-struct Fit {
-    double mean_x = 0.0, mean_y = 0.0, slope = 0.0, rest = 0.0;
-
-    Fit(const std::vector<double>& x, const std::vector<double>& y) {
-        const double n = static_cast<double>(x.size());
-        double xx = 0.0, xy = 0.0, yy = 0.0;
-        for (std::size_t i = 0; i < x.size(); ++i) mean_x += x[i] / n, mean_y += y[i] / n;
-        for (std::size_t i = 0; i < x.size(); ++i) {
-            const double dx = x[i] - mean_x, dy = y[i] - mean_y;
-            xx += dx * dx / n, xy += dx * dy / n, yy += dy * dy / n;
-        }
-        slope = xx > 0.0 ? std::max(xy / xx, 0.0) : 0.0;
-        rest = std::max(yy - slope * xy, 0.0);
-    }
-};
-
 template <class Reader>
 class Newton {
 public:
@@ -88,27 +74,26 @@ public:
 
         double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         const bool few = few_above(sums, floor);
-        Aim aim = first_aim(warm_start, may_sample && !few, sums, peaks, floor);
+        FirstGuess start = first_start(warm_start, may_sample && !few, sums, peaks, floor);
         if constexpr (Reader::writes_from_copy) {
-            if (picked && solve_picked(*picked, aim, sums, peaks, floor, solution)) return outcome;
+            if (picked && solve_picked(*picked, start, sums, peaks, floor, solution)) return outcome;
             picked.reset();  // another copy may follow
         }
-        const double guess = lowered * aim.theta;
+        // Lowered a little, the estimate of theta seldom leaves out a group that is not zero; raised, it may leave few enough.
+        const double guess = (few_above(sums, 0.97 * start.theta) ? 0.97 : 1.03) * start.theta;
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
         if (Reader::gathers && !few && guess > floor && few_above(sums, guess) &&
             peaks_above(guess, sums, peaks) > 1.001 * radius_) {
-            solve_above(guess, aim, 0.0, sums, peaks, solution);
+            solve_above(guess, start, 0.0, sums, peaks, solution);
             if (solution.theta >= guess) return outcome;
-            aim.theta = floor = std::max(floor, solution.theta);
+            start.theta = floor = std::max(floor, solution.theta);
         }
-        solve_above(floor, aim, floor, sums, peaks, solution);
+        solve_above(floor, start, floor, sums, peaks, solution);
         return outcome;
     }
 
 private:
-    static constexpr double lowered = 0.97;  // an estimate of theta, so that it seldom leaves out a group that is not zero
-
     // The groups that a warm start has as non-zero, if they are worth a copy.
     std::vector<std::int64_t> non_zero_before(const Solution* warm_start) const {
         std::vector<std::int64_t> groups;
@@ -117,13 +102,6 @@ private:
             if (warm_start->mu[g] > 0.0) groups.push_back(static_cast<std::int64_t>(g));
         if (4 * std::ssize(groups) > reader_.groups()) groups.clear();
         return groups;
-    }
-
-    // Where a search begins. Earlier caps tell more of theta than it was then: in training it may change a thousandfold from
-    // one step to the next, while the caps hardly move. So these are looked at first, at a theta that leaves none out.
-    static Aim begun(Aim aim, double floor) {
-        if (aim.caps != nullptr) aim.theta = floor;
-        return aim;
     }
 
     static std::int64_t count_above(const std::vector<double>& sums, double theta) {
@@ -144,9 +122,9 @@ private:
     }
 
     // The solution for the groups that the first read has copied, and those few that turn out to be non-zero as well. A theta of
-    // fewer groups is a lower bound. False where too many come up; aim and floor are then the better for it.
+    // fewer groups is a lower bound. False where too many come up; start and floor are then the better for it.
     template <class Picker>
-    bool solve_picked(Picker& picker, Aim& aim, const std::vector<double>& sums, const std::vector<double>& peaks,
+    bool solve_picked(Picker& picker, FirstGuess& start, const std::vector<double>& sums, const std::vector<double>& peaks,
                       double& floor, Solution& solution) const {
         const std::vector<std::int64_t>& groups = picker.copy().groups;
         double all = 0.0;
@@ -154,11 +132,11 @@ private:
         for (const std::int64_t g : groups) all += peaks[static_cast<std::size_t>(g)], known[static_cast<std::size_t>(g)] = 1;
         if (!(all > 1.001 * radius_)) return false;
         Lines<T> lines(sums, peaks, groups);
-        lines.guess(aim, 0.0);
+        lines.guess(0.0, start.theta, share(), start.lean, start.caps);
         const typename Reader::Gathered reader(picker.copy().view);
         for (double bound = 0.0;;) {
-            const double theta = Search(reader, lines, true, radius_, team_).run(begun(aim, bound), bound);
-            std::vector<std::int64_t> others = groups_above<T>(sums, std::max(theta, floor));
+            const double theta = Search(reader, lines, in_order(lines.size()), false, radius_, team_).run(bound, bound);
+            Array<std::int64_t> others = groups_above<T>(sums, std::max(theta, floor));
             std::erase_if(others, [&](std::int64_t g) { return known[static_cast<std::size_t>(g)]; });
             if (others.empty()) {
                 solution.theta = theta;
@@ -167,134 +145,153 @@ private:
                 solution.copy = picker.take();
                 return true;
             }
-            aim.theta = bound = theta;
+            start.theta = bound = theta;
             if (!picker.copy().more.empty() || std::ssize(others) > picker.room()) break;
             const std::int64_t place = picker.add(others);
             lines.add(sums, peaks, others, place);
-            lines.guess(aim, theta, static_cast<std::size_t>(place));
+            lines.guess(theta, theta, share(), start.lean, start.caps, static_cast<std::size_t>(place));
             for (const std::int64_t g : others) known[static_cast<std::size_t>(g)] = 1;
         }
-        aim.theta = floor = std::max(floor, aim.theta);
+        start.theta = floor = std::max(floor, start.theta);
         return false;
+    }
+
+    double share() const { return 1.0 / static_cast<double>(reader_.members()); }
+
+    static Array<std::int64_t> in_order(std::size_t count) {
+        Array<std::int64_t> place(count);
+        std::iota(place.begin(), place.end(), 0);
+        return place;
     }
 
     // The solution for the groups that are non-zero at `from` alone, which are not all in the ball. `floor` is a lower bound
     // of their theta.
-    void solve_above(double from, const Aim& aim, double floor, const std::vector<double>& sums,
+    void solve_above(double from, const FirstGuess& start, double floor, const std::vector<double>& sums,
                      const std::vector<double>& peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
         Lines<T> lines(sums, peaks, groups_above<T>(sums, from));
-        const Aim start = begun(aim, floor);
-        lines.guess(aim, start.theta);
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
         double read = groups * members;
-        const auto search = [&](const auto& reader, bool all) {
-            Search found(reader, lines, all, radius_, team_);
-            solution.theta = found.run(start, floor);
-            return found.reads();
+        const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy) {
+            Search found(reader, lines, place, may_copy, radius_, team_);
+            if (start.caps != nullptr) {
+                // Earlier caps tell more of theta than it was then: in training it may change a thousandfold from one step to
+                // the next, while the caps hardly move. So these are looked at first, at a theta that leaves none out.
+                lines.guess(floor, start.theta, share(), start.lean, start.caps);
+                solution.theta = found.run(floor, floor);
+                return found.reads();
+            }
+            Guesses guesses(reader, lines, place, radius_, floor, team_);
+            solution.theta = found.run(guesses.run(start), floor);
+            return found.reads() + guesses.reads();
         };
         if (Reader::gathers && 4 * std::ssize(lines.group) <= reader_.groups()) {
             auto copy = reader_.copy(lines.group, team_);
             read += static_cast<double>(lines.group.size()) * members;
-            search(typename Reader::Gathered(copy->view), true);
+            search(typename Reader::Gathered(copy->view), in_order(lines.size()), false);
             if constexpr (Reader::writes_from_copy) solution.copy = std::move(copy);
         } else {
-            read += search(reader_, false);
+            read += search(reader_, lines.group, Reader::gathers);
         }
         report(lines, solution);
         solution.reads += read / (groups * members) - (solution.reads > 0.0 ? 1.0 : 0.0);
     }
 
     static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
-    // Sums and peaks bound theta from both sides. Where they are so many times apart, a sample tells more, if the groups are
-    // alike: the largest of the peaks is not so many times their mean. Else it takes bounds that are far apart; between others
-    // theta is nearer to the lower one.
-    static constexpr double near_bounds = 1.1, far_bounds = 16.0, alike_peaks = 4.0;
+    // Sums and peaks bound theta from both sides. Where they are so many times apart, a sample tells more; else theta is nearer
+    // to the lower one.
+    static constexpr double near_bounds = 1.1, nearer = 0.22, far_bounds = 16.0, middle = 0.5;
 
-    // Where to begin: at theta of the last call if it can be true; else at an estimate, where many groups are left; else
-    // at the bound.
-    Aim first_aim(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
-                  const std::vector<double>& peaks, double floor) const {
-        Aim aim{floor};
-        aim.share = 1.0 / static_cast<double>(reader_.members());
-        aim.rough = warm_start == nullptr;
-        if (warm_start != nullptr) aim.caps = warm_start->mu.data();
-        if (warm_start != nullptr && warm_start->theta > floor && std::isfinite(warm_start->theta)) {
-            aim.theta = warm_start->theta;
-        } else if (may_sample && reader_.groups() >= fewest_to_sample) {
-            const double ceiling = theta_ceiling<T>(sums, peaks, radius_, floor);
-            const bool alike = largest_of(peaks) * static_cast<double>(peaks.size()) < alike_peaks * careful_sum(peaks);
-            if (ceiling > (alike ? near_bounds : far_bounds) * floor)
-                sample(sums, peaks, aim);
-            else if (!alike && floor > 0.0)
-                aim.theta = floor * std::pow(ceiling / floor, 0.22);
-            aim.theta = std::min(aim.theta, ceiling);
-            if (!alike) aim.lean = lean(sums, peaks, aim);
-            if (aim.lean > 0.0) aim.cap = aim.slope = 0.0;
+    // Where to begin: at the caps of the last call; else at an estimate of theta, and how far caps lie between their bounds.
+    FirstGuess first_start(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
+                      const std::vector<double>& peaks, double floor) const {
+        FirstGuess start{floor};
+        if (warm_start != nullptr) {
+            start.caps = warm_start->mu.data();
+            if (warm_start->theta > floor && std::isfinite(warm_start->theta)) start.theta = warm_start->theta;
+            return start;
         }
-        return aim;
+        const double ceiling = theta_ceiling<T>(sums, peaks, radius_, floor);
+        start.sure = !(ceiling > near_bounds * floor);
+        if (start.sure) return start;
+        const double part = ceiling > far_bounds * floor ? middle : nearer;
+        start.theta = floor > 0.0 ? floor * std::pow(ceiling / floor, part) : part * ceiling;
+        const Bounds all = bounds(sums, peaks, start.theta);
+        if (all.highest > all.lowest) start.lean = std::clamp((radius_ - all.lowest) / (all.highest - all.lowest), 0.0, 1.0);
+        if (may_sample && reader_.groups() >= fewest_to_sample) sample(sums, peaks, floor, ceiling, start);
+        return start;
     }
 
-    // How far caps lie between their bounds, if all lie alike and sum to the radius. That helps where few groups are zero; else
-    // theta would have to be better known.
-    double lean(const std::vector<double>& sums, const std::vector<double>& peaks, const Aim& aim) const {
-        const std::int64_t m = reader_.groups();
-        if (4 * (m - count_above(sums, aim.theta)) > m) return 0.0;
-        double lowest = 0.0, highest = 0.0, slope = 0.0;
-        kernels<T>().two_lines(sums.data(), peaks.data(), m, aim.theta, aim.share, &lowest, &slope);
-        kernels<T>().highest_caps(sums.data(), peaks.data(), m, aim.theta, &highest, &slope);
-        return highest > lowest ? std::clamp((radius_ - lowest) / (highest - lowest), 0.0, 1.0) : 0.0;
+    // Sums over the groups of the least and the greatest caps that their sums and peaks allow at theta.
+    struct Bounds {
+        double lowest = 0.0, lowest_slope = 0.0, highest = 0.0, highest_slope = 0.0;
+    };
+    Bounds bounds(const std::vector<double>& sums, const std::vector<double>& peaks, double theta) const {
+        Bounds all;
+        const auto count = std::ssize(sums);
+        kernels<T>().two_lines(sums.data(), peaks.data(), count, theta, share(), &all.lowest,
+                               &all.lowest_slope);
+        kernels<T>().highest_caps(sums.data(), peaks.data(), count, theta, &all.highest, &all.highest_slope);
+        return all;
     }
 
-    // Solves for a spread-out sample of the groups, their share of the radius, and takes the result for an aim. The lines
-    // k = n and k = 1 are known of all the groups, and caps go with them: what those of the sample exceed their share by, times
-    // the slope of caps over lines in the sample, corrects its share of the radius. The standard error of theta is that of the
-    // mean cap, as far as the lines do not explain it, over the mean slope of the caps.
-    void sample(const std::vector<double>& sums, const std::vector<double>& peaks, Aim& aim) const {
+    // Finds the caps of a spread-out sample of the groups. How far these lie between the bounds that sums and peaks give, which
+    // are known of all the groups, tells theta for all, and so at which theta the caps of the sample are wanted. How they go with
+    // sums and peaks tells where to look for those of the others.
+    void sample(const std::vector<double>& sums, const std::vector<double>& peaks, double floor, double ceiling,
+                FirstGuess& start) const {
         constexpr std::int64_t step = Reader::cluster;
         const std::int64_t m = reader_.groups(), clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
         std::vector<std::int64_t> which;
+        std::vector<double> some_sums, some_peaks;
         for (std::int64_t i = 0; i < clusters; ++i)
-            for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), j = 0; j < step; ++j)
-                which.push_back(g + j);
-        const std::int64_t count = std::ssize(which);
+            for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), end = g + step; g < end; ++g) {
+                which.push_back(g);
+                some_sums.push_back(sums[static_cast<std::size_t>(g)]), some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
+            }
         Team alone(1);
         const auto copy = reader_.copy(which, alone);
         const typename Reader::Gathered gathered(copy->view);
-
-        const double share = static_cast<double>(count) / static_cast<double>(m);
-        Solution found;
-        double goal = share * radius_;
-        for (int corrections = 0;; ++corrections) {
-            const Solution before = std::move(found);
-            Newton<typename Reader::Gathered> newton(gathered, goal, alone);
-            const Outcome outcome = newton.solve(corrections > 0 ? &before : nullptr, false, found);
-            if (outcome != Outcome::projected) return;
-            const double theta = std::max(found.theta, aim.theta);
-            std::vector<double> lines;
-            for (const std::int64_t place : which) {
-                const auto g = static_cast<std::size_t>(place);
-                lines.push_back(std::max({(sums[g] - theta) * aim.share, peaks[g] - theta, 0.0}));
-            }
-            const Fit fit(lines, found.mu);
-            double all = 0.0, slope = 0.0;
-            kernels<T>().two_lines(sums.data(), peaks.data(), m, theta, aim.share, &all, &slope);
-            const double excess = fit.slope * (fit.mean_x * static_cast<double>(count) - share * all);
-            const double wanted = share * radius_ + excess;
-            if (corrections < most_corrections && std::fabs(wanted - goal) > 0.05 * goal && wanted > 0.0) {
-                goal = wanted;
-                continue;
-            }
-            if (found.theta <= aim.theta) return;
-            double weight = 0.0;
-            for (const std::int64_t k : found.clipped) weight += k > 0 ? 1.0 / static_cast<double>(k) : 0.0;
-            aim.theta = found.theta, aim.cap = fit.mean_y - fit.slope * fit.mean_x, aim.slope = fit.slope;
-            aim.spread = spread_errors * std::sqrt(fit.rest * static_cast<double>(count)) / weight;
-            return;
+        const Array<std::int64_t> place = in_order(which.size());
+        Lines<T> lines(some_sums, some_peaks, place);
+        Guesses guesses(gathered, lines, place, radius_, 0.0, alone);
+        Secant secant(radius_);
+        for (int corrections = 0; corrections < most_corrections; ++corrections) {
+            const double theta = start.theta;
+            double total = 0.0;
+            const std::vector<double> caps = guesses.caps_at(theta, start.lean, total);
+            const Bounds some = bounds(some_sums, some_peaks, theta), all = bounds(sums, peaks, theta);
+            if (!(some.highest > some.lowest)) return;
+            start.lean = std::clamp((total - some.lowest) / (some.highest - some.lowest), 0.0, 1.0);
+            start.fitted = fit_caps(some_sums, some_peaks, caps, theta, start.fit);
+            const double estimate = all.lowest + start.lean * (all.highest - all.lowest);
+            const double estimated_slope = all.lowest_slope + start.lean * (all.highest_slope - all.lowest_slope);
+            start.theta = std::clamp(secant.step(theta, estimate, estimated_slope), floor, ceiling);
+            if (std::fabs(start.theta - theta) < 0.05 * theta) return;
         }
     }
-    static constexpr double spread_errors = 3.0;
-    static constexpr int most_corrections = 3;
+
+    // Where a decreasing function of theta reaches a goal: along its slope first, and then between what is known of it, as if it
+    // were a power.
+    class Secant {
+    public:
+        explicit Secant(double goal) : goal_(goal) {}
+        double step(double theta, double value, double slope) {
+            const double x = std::log(theta), y = std::log(value / goal_);
+            double next = slope > 0.0 ? x + y * value / (slope * theta) : x;
+            if (known_ && y != last_y_ && x != last_x_) next = x - y * (x - last_x_) / (y - last_y_);
+            // What was nearest on the other side is the better companion.
+            if (!known_ || y * last_y_ < 0.0 || std::fabs(y) < std::fabs(last_y_)) last_x_ = x, last_y_ = y;
+            known_ = true;
+            return std::exp(std::clamp(next, x - 2.0, x + 2.0));
+        }
+
+    private:
+        double goal_, last_x_ = 0.0, last_y_ = 0.0;
+        bool known_ = false;
+    };
+
+    static constexpr int most_corrections = 8;
 
     void report(const Lines<T>& lines, Solution& solution) const {
         const auto groups = static_cast<std::size_t>(reader_.groups());

@@ -22,6 +22,8 @@ public:
     using Gathered = RunReader<T, false>;
     static constexpr bool gathers = Packed;  // whether groups are worth a copy when they will be read again
     static constexpr bool writes_from_copy = false;
+    static constexpr bool neighbours = false;
+    static constexpr double doubtful_share = 0.3;  // of the guesses: where so many are doubtful, others are worth a look
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.
@@ -36,6 +38,7 @@ public:
         at_once_ = Packed ? 1 : std::clamp<std::int64_t>(batch_bytes / bytes, 1, batch_limit);
     }
 
+    bool near() const { return true; }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
@@ -51,16 +54,17 @@ public:
     std::int64_t chunk_end(std::int64_t place) const { return (place / per_chunk_ + 1) * per_chunk_; }
 
     // Reads the given lines, whose groups are of one chunk and in rising order. Returns whether any is news.
-    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale, const Aim& aim) const {
+    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale,
+                 const Visit& purpose) const {
         const Kernels<T>& kernel = kernels<T>();
         Batch<T> batch(lines, 1, std::min(at_once_, std::ssize(stale)));
         bool news = false;
         for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {
             const auto rows = stale.subspan(first, std::min(stale.size() - first, static_cast<std::size_t>(at_once_)));
-            batch.units = 0;
-            for (const std::size_t i : rows) batch.line[batch.add_unit(places[i])] = i;
+            batch.units = std::ssize(rows);
+            for (std::size_t j = 0; j < rows.size(); ++j) batch.line[j] = rows[j], batch.at[j] = places[rows[j]];
             news |= settle(
-                lines, batch, aim,
+                lines, batch, purpose,
                 [&](Batch<T>& b) {
                     runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
                         kernel.rows_above(y, n, b.units, b.t, b.s, b.k);

@@ -1,6 +1,6 @@
-// Finds caps at a given theta while their groups are in a cache, by Newton steps on many groups at once.
+// Reads many groups at once, for what they were visited.
 //
-// Any threshold gives a valid line, so steps may be guesses; a line is exact when its own cap lies in its gap.
+// Any threshold gives a valid line; it is exact when its own cap lies in its gap.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "dispatch.hpp"
 #include "l1inf/lines.hpp"
+#include "l1inf/visit.hpp"
 
 namespace normball {
 
@@ -26,12 +27,11 @@ struct Batch : LaneArrays<T> {
         // Nothing is read before it is written, but for what does not count.
         const auto most = static_cast<std::size_t>(unit * most_units);
         lines_ = std::make_unique_for_overwrite<std::size_t[]>(most);
-        doubles_ = std::make_unique_for_overwrite<double[]>(6 * most);
+        doubles_ = std::make_unique_for_overwrite<double[]>(2 * most);
         elements_ = std::make_unique_for_overwrite<T[]>(5 * most);
         this->line = lines_.get();
         std::size_t i = 0, j = 0;
-        for (double** array : {&this->cap, &this->s, &this->last_t, &this->last_e, &this->weight, &this->open})
-            *array = &doubles_[most * i++];
+        for (double** array : {&this->cap, &this->s}) *array = &doubles_[most * i++];
         for (T** array : {&this->t, &this->k, &this->below, &this->above, &this->top}) *array = &elements_[most * j++];
     }
     Batch(const Batch&) = delete;
@@ -52,32 +52,17 @@ private:
     std::unique_ptr<T[]> elements_;
 };
 
-// Where caps are a mere guess, a few steps make better ones, and lines that hold nowhere: as long as theta is no more
-// than an estimate, exact ones would not hold either.
-template <class T, class Above>
-void settle_roughly(Lines<T>& lines, Batch<T>& batch, double theta, Above above) {
-    constexpr int turns = 3;       // before theta is looked at again
-    constexpr double close = 0.2;  // a step, as a part of the cap, after which the next lands well within a hundredth
-    const Kernels<T>& kernel = kernels<T>();
-    for (int turn = 0; turn < turns && batch.units > 0; ++turn) {
-        kernel.set_thresholds(batch, batch.lanes(), false);
-        above(batch);
-        kernel.rough_step(batch, batch.lanes(), theta, turn == 0, close);
-        batch.units = kernel.keep_guesses(lines.arrays(), theta, batch, batch.at.data(), batch.unit, batch.units,
-                                          turn == turns - 1);
-    }
-}
-
-// Leaves new lines for the groups of the batch, and says whether any is news. `above` and `gap` have the kernels of
+// Leaves what is found of the groups of the batch, and says whether any line is news. `above` and `gap` have the kernels of
 // these names evaluate the batch.
 template <class T, class Above, class Gap>
-bool settle(Lines<T>& lines, Batch<T>& batch, const Aim& aim, Above above, Gap gap) {
+bool settle(Lines<T>& lines, Batch<T>& batch, const Visit& purpose, Above above, Gap gap) {
     const Kernels<T>& kernel = kernels<T>();
-    kernel.load_lanes(lines.arrays(), aim.theta, batch, batch.lanes());
-    if (aim.rough) return settle_roughly(lines, batch, aim.theta, above), true;
-    kernel.set_thresholds(batch, batch.lanes(), true);
-    gap(batch);
-    return kernel.keep_lines(lines.arrays(), aim.theta, batch, batch.lanes());
+    kernel.load_lanes(lines.arrays(), purpose.theta, batch, batch.lanes());
+    kernel.set_thresholds(batch, batch.lanes(), purpose.exact);
+    purpose.exact ? gap(batch) : above(batch);
+    if (purpose.guesses != nullptr)
+        kernel.keep_looks(lines.arrays(), *purpose.guesses, purpose.theta, batch, batch.lanes());
+    return !purpose.exact || kernel.keep_lines(lines.arrays(), purpose.theta, batch, batch.lanes());
 }
 
 }  // namespace normball

@@ -24,6 +24,9 @@ public:
     using T = Element;
     using Gathered = StripReader;
     static constexpr bool gathers = true, writes_from_copy = true;
+    // Of the guesses: where so many are doubtful, others are worth a look. One in a register costs as much as all.
+    static constexpr bool neighbours = true;
+    static constexpr double doubtful_share = 0.1;
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
     // Counts are kept in T.
@@ -41,6 +44,7 @@ public:
         if (line_ <= width_) lines_ = std::max<std::int64_t>(kept_bytes / (view.members() * line_ * bytes), 1);
     }
 
+    bool near() const { return near_; }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
@@ -96,7 +100,8 @@ public:
     }
 
     // Reads the given lines, whose groups are of one chunk and in rising order. Returns whether any is news.
-    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale, const Aim& aim) const {
+    bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale,
+                 const Visit& purpose) const {
         const Kernels<T>& kernel = kernels<T>();
         const std::int64_t lanes = kernel.lanes, most = lines_ * ((std::min(line_, width_) + lanes - 1) / lanes);
         Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
@@ -107,7 +112,7 @@ public:
             batch.line[first + place.lane] = i;
         }
         return settle(
-            lines, batch, aim,
+            lines, batch, purpose,
             [&](Batch<T>& b) {
                 blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
                     kernel.strip_above(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, near_);

@@ -1,0 +1,147 @@
+// Guesses theta and the caps, from quick looks at the groups, before any line is exact.
+//
+// As long as theta is no more than an estimate, exact lines would not survive its next step. So each group is looked at once,
+// at the cap it is thought to have, and what is found there is a model of its caps at every theta near by: theta and all the
+// caps are then moved together, to where the models sum to the radius. Such a step is off by about its own square.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+#include "l1inf/lines.hpp"
+#include "l1inf/visit.hpp"
+
+namespace normball {
+
+// Where to begin.
+struct FirstGuess {
+    double theta = 0.0;
+    bool sure = false;  // near enough for exact lines
+    // How far caps lie between the bounds that sums and peaks give: at the better of the lines k = n and k = 1, or at the highest
+    // cap that is possible.
+    double lean = 0.0;
+    bool fitted = false;
+    CapFit fit;  // better: how caps go with sums and peaks
+    const double* caps = nullptr;  // or where they lay in an earlier call: one for each group, any numbers at all
+};
+
+// Where a decreasing convex f reaches `goal`, from f(t) and e(t) = f / -f', if e goes on as the line e + bend * (x - t):
+// then f is a power of it, and the answer t + e * ((f / goal)^bend - 1) / bend. Newton's step is bend = -1; for the
+// excess of a group over t, uniform tails have -1/2, exponential ones 0, heavy ones more. The steps of caps are
+// kernels; this one is for theta.
+class Extrapolation {
+public:
+    double step(double t, double f, double e, double goal) {
+        double bend = f > goal ? -0.5 : 0.0;
+        if (last_e_ > 0.0 && t != last_t_) bend = std::clamp((e - last_e_) / (t - last_t_), -1.0, 1.0);
+        last_t_ = t, last_e_ = e;
+        const double log_ratio = std::log(f / goal), x = bend * log_ratio;
+        return t + e * (std::fabs(x) > 1e-6 ? std::expm1(x) / bend : log_ratio);
+    }
+
+private:
+    double last_t_ = 0.0, last_e_ = 0.0;
+};
+
+template <class Reader>
+class Guesses {
+public:
+    using T = typename Reader::T;
+
+    Guesses(const Reader& reader, Lines<T>& lines, std::span<const std::int64_t> place, double radius, double floor,
+            Team& team)
+        : reader_(reader), lines_(lines), place_(place), radius_(radius), floor_(floor), team_(team),
+          ceiling_(std::nextafter(largest_of(lines.sum), 0.0)), share_(1.0 / static_cast<double>(reader.members())),
+          t_(lines.top), f_(lines.sum.size(), 0.0), e_(lines.sum.size(), -1.0), bend_(lines.sum.size(), 0.0) {}
+
+    // Leaves lines, exact ones or through guessed caps, and returns the guess of theta: hardly any line is still to be read there.
+    double run(const FirstGuess& start) {
+        double theta = start.theta;
+        for (int looks = 0;; ++looks) {
+            if (looks == 0 && start.fitted)
+                kernels<T>().fitted_lines(lines_.arrays(), start.fit, theta, share_);
+            else
+                theta = solve(theta, start.lean);
+            const std::int64_t few = allowed(theta);
+            Array<std::size_t> unread = lines_.stale(theta), doubtful = doubtful_lines(theta);
+            if (looks == most_looks || std::ssize(unread) <= few) return theta;
+            // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
+            const bool exact = start.sure || std::ssize(doubtful) <= few || looks >= (reader_.near() ? 2 : 1);
+            look(exact || Reader::neighbours ? unread : doubtful, theta, exact);
+        }
+    }
+
+    // The caps at a given theta, after one more look where they are doubtful, and their sum.
+    std::vector<double> caps_at(double theta, double lean, double& total) {
+        double slope = 0.0;
+        const auto guess = [&] { kernels<T>().guess_lines(lines_.arrays(), arrays(), theta, share_, lean, &total, &slope); };
+        guess();
+        const Array<std::size_t> doubtful = doubtful_lines(theta);
+        if (std::ssize(doubtful) > allowed(theta)) look(doubtful, theta, false), guess();
+        std::vector<double> caps(lines_.size());
+        for (std::size_t i = 0; i < caps.size(); ++i) caps[i] = lines_.sum[i] > theta ? lines_.cap(i, theta) : 0.0;
+        return caps;
+    }
+
+    double reads() const { return reads_; }  // elements fetched from memory
+
+private:
+    static constexpr int most_looks = 8;
+
+    void look(std::span<const std::size_t> which, double theta, bool exact) {
+        reads_ += static_cast<double>(which.size()) * static_cast<double>(reader_.members());
+        const GuessArrays found = arrays();
+        visit(reader_, lines_, place_, which, {theta, exact, &found}, team_);
+    }
+
+    // Moves theta to where the models sum to the radius: by Newton's method, or better, and the last step along straight lines,
+    // which are left with their lines.
+    double solve(double theta, double lean) {
+        constexpr int most_steps = 4;
+        constexpr double near = 0.05;  // a step that is right to its square
+        Extrapolation guide;
+        theta = within(theta, 0.0);
+        for (int steps = 1;; ++steps) {
+            double total = 0.0, slope = 0.0;
+            kernels<T>().guess_lines(lines_.arrays(), arrays(), theta, share_, lean, &total, &slope);
+            if (!(slope > 0.0)) return theta;
+            const double step = (total - radius_) / slope;
+            if (std::fabs(step) <= near * theta || steps == most_steps) return within(theta + step, theta);
+            theta = within(guide.step(theta, total, total / slope, radius_), theta);
+        }
+    }
+
+    // No step falls far: theta must stay above 0, where models end.
+    double within(double theta, double last) const {
+        return std::min(std::max({theta, floor_, 0.125 * last, std::numeric_limits<double>::min()}), ceiling_);
+    }
+
+    Array<std::size_t> doubtful_lines(double theta) {
+        Array<std::size_t> found(lines_.size());
+        found.resize(static_cast<std::size_t>(kernels<T>().doubtful_lines(lines_.arrays(), arrays(), theta, found.data())));
+        return found;
+    }
+
+    std::int64_t allowed(double theta) {
+        return static_cast<std::int64_t>(Reader::doubtful_share * lines_.totals(theta).active);
+    }
+
+    GuessArrays arrays() { return {t_.data(), f_.data(), e_.data(), bend_.data()}; }
+
+    const Reader& reader_;
+    Lines<T>& lines_;
+    std::span<const std::int64_t> place_;
+    double radius_, floor_;
+    Team& team_;
+    double ceiling_, share_;
+    Array<double> t_, f_, e_, bend_;
+    double reads_ = 0.0;
+};
+
+}  // namespace normball

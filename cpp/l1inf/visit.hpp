@@ -1,0 +1,41 @@
+// Reads lines of a reader's groups, chunk by chunk.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dispatch.hpp"
+#include "parallel.hpp"
+#include "l1inf/lines.hpp"
+
+namespace normball {
+
+// What groups are read for: exact lines at their caps, or no more than a look; and the guesses with which it is to be kept, if
+// any.
+struct Visit {
+    double theta;
+    bool exact = true;
+    const GuessArrays* guesses = nullptr;
+};
+
+// Reads the given lines, which lie at these places of the reader. Returns whether any is news.
+template <class Reader>
+bool visit(const Reader& reader, Lines<typename Reader::T>& lines, std::span<const std::int64_t> place,
+           std::span<const std::size_t> which, const Visit& purpose, Team& team) {
+    std::vector<std::span<const std::size_t>> jobs;
+    for (std::size_t begin = 0, end; begin < which.size(); begin = end) {
+        const std::int64_t last = reader.chunk_end(place[which[begin]]);
+        for (end = begin + 1; end < which.size() && place[which[end]] < last;) ++end;
+        jobs.push_back(which.subspan(begin, end - begin));
+    }
+    std::vector<char> news(jobs.size());
+    team.run(std::ssize(jobs), [&](std::int64_t j) {
+        const auto job = static_cast<std::size_t>(j);
+        news[job] = reader.refresh(lines, place.data(), jobs[job], purpose);
+    });
+    return std::find(news.begin(), news.end(), true) != news.end();
+}
+
+}  // namespace normball
