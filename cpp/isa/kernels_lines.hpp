@@ -204,7 +204,7 @@ inline void guess_lines(const LineArrays& lines, const GuessArrays& guesses, dou
 // the step is off by about the square of that.
 inline Index doubtful_lines(const LineArrays& lines, const GuessArrays& guesses, double theta, std::size_t* found) {
     using D = Lanes<double>;
-    const auto at = D::all(theta), zero = D::all(0.0), one = D::all(1.0), least = D::all(0.5);
+    const auto at = D::all(theta), zero = D::all(0.0), one = D::all(1.0), least = D::all(0.5), members = D::all(3.0);
     const auto count = static_cast<Index>(lines.count);
     Index number = 0;
     for (Index i = 0; i < count; i += D::width) {
@@ -212,7 +212,7 @@ inline Index doubtful_lines(const LineArrays& lines, const GuessArrays& guesses,
         const auto e = load(guesses.e), step = load(lines.mean) - at * load(lines.weight) - load(guesses.t);
         const auto change = step * D::max(one + load(guesses.bend), least);
         const unsigned wanted = D::bits(D::above(load(lines.sum), at)) & D::bits(D::above(zero, load(lines.below)));
-        const unsigned off = D::bits(D::above(load(guesses.f) * change * change, e * e * e));
+        const unsigned off = D::bits(D::above(load(guesses.f) * change * change, members * e * e * e));
         const unsigned unseen = D::bits(D::above(zero, e));
         number += list_bits(wanted & (off | unseen), i, found + number);
     }
@@ -270,19 +270,20 @@ void round_down(const double* x, Index count, double* rounded) {
 // gather costs more than what is done with it.
 template <class F>
 [[gnu::always_inline]] inline void over_lines(const std::size_t* line, Index count, std::size_t idle, F f) {
-    const std::size_t first = *line;
-    Index others = 0;
-    for (Index j = 0; j < count; ++j) others += line[j] != first + static_cast<std::size_t>(j) || line[j] == idle ? 1 : 0;
-    if (others == 0) {
-        NORMBALL_LANES
-        for (Index j = 0; j < count; ++j) f(first + static_cast<std::size_t>(j), j);
-        return;
-    }
-    // Which lanes are idle nobody foresees: they are left out without a branch.
     constexpr Index some = 64;
     for (Index from = 0; from < count; from += some) {
+        const Index end = count - from < some ? count : from + some;
+        const std::size_t before = line[from] - static_cast<std::size_t>(from);
+        Index others = line[end - 1] >= idle ? 1 : 0;
+        for (Index j = from; j < end; ++j) others += line[j] != before + static_cast<std::size_t>(j) ? 1 : 0;
+        if (others == 0) {
+            NORMBALL_LANES
+            for (Index j = from; j < end; ++j) f(before + static_cast<std::size_t>(j), j);
+            continue;
+        }
+        // Which lanes are idle nobody foresees: they are left out without a branch.
         Index lane[some], found = 0;
-        for (Index j = from; j < count && j < from + some; ++j) lane[found] = j, found += line[j] != idle ? 1 : 0;
+        for (Index j = from; j < end; ++j) lane[found] = j, found += line[j] != idle ? 1 : 0;
         for (Index q = 0; q < found; ++q) f(line[lane[q]], lane[q]);
     }
 }

@@ -63,6 +63,7 @@ public:
     // Leaves lines, exact ones or through guessed caps, and returns the guess of theta: hardly any line is still to be read there.
     double run(const FirstGuess& start) {
         double theta = start.theta;
+        bool exact = false;
         for (int looks = 0;; ++looks) {
             if (looks == 0 && start.fitted)
                 kernels<T>().fitted_lines(lines_.arrays(), start.fit, theta, share_);
@@ -71,8 +72,9 @@ public:
             const std::int64_t few = allowed(theta);
             Array<std::size_t> unread = lines_.stale(theta), doubtful = doubtful_lines(theta);
             if (looks == most_looks || std::ssize(unread) <= few) return theta;
+            if (exact && Reader::neighbours && 4 * std::ssize(unread) <= reader_.groups()) return theta;  // they are copied next
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
-            const bool exact = start.sure || std::ssize(doubtful) <= few || looks >= (reader_.near() ? 2 : 1);
+            exact = (start.sure && !Reader::neighbours) || std::ssize(doubtful) <= few || looks >= (reader_.near() ? 2 : 1);
             look(exact || Reader::neighbours ? unread : doubtful, theta, exact);
         }
     }

@@ -79,8 +79,8 @@ public:
             if (picked && solve_picked(*picked, start, sums, peaks, floor, solution)) return outcome;
             picked.reset();  // another copy may follow
         }
-        // Lowered a little, the estimate of theta seldom leaves out a group that is not zero; raised, it may leave few enough.
-        const double guess = (few_above(sums, 0.97 * start.theta) ? 0.97 : 1.03) * start.theta;
+        // Lowered a little, an estimate of theta seldom leaves out a group that is not zero.
+        const double lowered = 0.97 * start.theta, guess = few_above(sums, lowered) ? lowered : start.theta;
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
         if (Reader::gathers && !few && guess > floor && few_above(sums, guess) &&
