@@ -4,7 +4,9 @@
 // more than what is done with them: each page is cleared and mapped anew.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +16,7 @@
 
 namespace normball {
 
-// Pieces of memory, and those that a thread has given back, none of them small or very large.
+// Pieces of memory, and some that a thread has given back: 8 MB at most.
 class KeptPieces {
 public:
     KeptPieces() = default;
@@ -28,7 +30,7 @@ public:
     void* take(std::size_t bytes) {
         const std::size_t size = rounded(bytes);
         for (Piece& piece : pieces_)
-            if (piece.size == size) return piece.size = 0, std::exchange(piece.memory, nullptr);
+            if (piece.size == size) return held_ -= size, piece.size = 0, std::exchange(piece.memory, nullptr);
         // Arrays that begin alike within their pages compete for the same few places in the nearest cache.
         const std::size_t ahead = line + next_++ % 61 * line;
         char* const whole = static_cast<char*>(std::aligned_alloc(line, size + 64 * line));
@@ -40,29 +42,31 @@ public:
 
     void keep(void* memory, std::size_t bytes) {
         const std::size_t size = rounded(bytes);
-        for (Piece& piece : pieces_)
-            if (piece.size == 0 && size <= most) return piece = {memory, size}, void();
+        for (Piece& piece : pieces_) {
+            if (piece.size > 0 || held_ + size > most_held) continue;
+            piece = {memory, size}, held_ += size;
+            return;
+        }
         give_back(memory);
     }
 
 private:
-    static constexpr std::size_t line = 64, least = std::size_t(1) << 12, most = std::size_t(1) << 20;
+    static constexpr std::size_t line = 64, least = std::size_t(1) << 12, most_held = std::size_t(1) << 23;
 
     struct Piece {
         void* memory = nullptr;
         std::size_t size = 0;
     };
 
-    // Powers of two, so that a piece serves all arrays of about its size.
+    // So that a piece serves all arrays of about its size.
     static std::size_t rounded(std::size_t bytes) {
-        std::size_t size = least;
-        while (size < bytes && size < most) size *= 2;
-        return bytes <= size ? size : (bytes + line - 1) / line * line;
+        const std::size_t step = std::max(std::bit_floor(bytes) / 8, least);
+        return (bytes + step - 1) / step * step;
     }
     static void give_back(void* memory) { std::free(*reinterpret_cast<void**>(static_cast<char*>(memory) - line)); }
 
     std::array<Piece, 24> pieces_;
-    std::size_t next_ = 0;
+    std::size_t next_ = 0, held_ = 0;
 };
 
 inline thread_local KeptPieces kept_pieces;

@@ -156,6 +156,9 @@ private:
         return false;
     }
 
+    // Reads cost less than guesses.
+    bool small() const { return reader_.groups() * reader_.members() <= 1024; }
+
     double share() const { return 1.0 / static_cast<double>(reader_.members()); }
 
     static Array<std::int64_t> in_order(std::size_t count) {
@@ -174,16 +177,20 @@ private:
         double read = groups * members;
         const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy) {
             Search found(reader, lines, place, may_copy, radius_, team_);
-            if (start.caps != nullptr) {
+            if (start.caps != nullptr || small()) {
                 // Earlier caps tell more of theta than it was then: in training it may change a thousandfold from one step to
                 // the next, while the caps hardly move. So these are looked at first, at a theta that leaves none out.
                 lines.guess(floor, start.theta, share(), start.lean, start.caps);
                 solution.theta = found.run(floor, floor);
                 return found.reads();
             }
-            Guesses guesses(reader, lines, place, radius_, floor, team_);
-            solution.theta = found.run(guesses.run(start), floor);
-            return found.reads() + guesses.reads();
+            double guess = 0.0, looks = 0.0;
+            {
+                Guesses guesses(reader, lines, place, radius_, floor, team_);
+                guess = guesses.run(start), looks = guesses.reads();
+            }
+            solution.theta = found.run(guess, floor);
+            return found.reads() + looks;
         };
         if (Reader::gathers && 4 * std::ssize(lines.group) <= reader_.groups()) {
             auto copy = reader_.copy(lines.group, team_);
@@ -211,6 +218,7 @@ private:
             if (warm_start->theta > floor && std::isfinite(warm_start->theta)) start.theta = warm_start->theta;
             return start;
         }
+        if (small()) return start;
         const double ceiling = theta_ceiling<T>(sums, peaks, radius_, floor);
         start.sure = !(ceiling > near_bounds * floor);
         if (start.sure) return start;

@@ -87,7 +87,7 @@ def project_l1inf(
     array([[2., 0.],
            [1., 0.]])
     >>> info
-    ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=3.00)
+    ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=2.50)
     """
     return backend_for(Y).project_l1inf(
         Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start, return_info

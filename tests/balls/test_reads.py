@@ -1,0 +1,32 @@
+"""How often the default method reads a matrix. Guesses decide nothing but that, and nothing else shows where they fail."""
+
+import numpy as np
+import pytest
+
+import normball
+
+MOST = 6.0  # 5.5 were seen
+VALUES = {
+    "uniform": lambda rng, shape: rng.random(shape),
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "log-normal": lambda rng, shape: rng.lognormal(sigma=2.0, size=shape),
+    "Cauchy": lambda rng, shape: rng.standard_cauchy(shape),
+    "scaled": lambda rng, shape: rng.standard_normal(shape) * np.geomspace(1.0, 1e-6, shape[1]),
+    "ties": lambda rng, shape: rng.integers(-3, 4, size=shape),
+}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(100, 2000), (700, 500), (4000, 200)], ids=str)
+@pytest.mark.parametrize("values", VALUES)
+def test_a_matrix_is_read_a_few_times(values, shape, order):
+    rng = np.random.default_rng(5)
+    Y = np.asarray(VALUES[values](rng, shape), dtype=np.float32, order=order)
+    norm = normball.norm_l1inf(Y)
+    sums = np.abs(Y.astype(np.float64)).sum(axis=0)
+    radii = [part * norm for part in (0.01, 0.1, 0.3, 0.5, 0.9)]
+    for share in (0.5, 0.9):  # of groups that become zero: their caps at that theta sum to this radius
+        radii.append(normball.norm_l1inf(normball.prox_l1inf(Y, np.quantile(sums, share))))
+    for radius in radii:
+        _, info = normball.project_l1inf(Y, radius, return_info=True)
+        assert info.reads <= MOST, f"{info} at radius {radius}, of a norm of {norm}"
