@@ -1,4 +1,4 @@
-"""How often the default method reads a matrix. Guesses decide nothing but that, and nothing else shows where they fail."""
+"""How often the default method reads a matrix, which is all that its guesses decide: nothing else shows where they fail."""
 
 import numpy as np
 import pytest
