@@ -23,8 +23,8 @@ namespace normball {
 struct FirstGuess {
     double theta = 0.0;
     bool sure = false;  // near enough for exact lines
-    // How far caps lie between the bounds that sums and peaks give: at the better of the lines k = n and k = 1, or at the highest
-    // cap that is possible.
+    // How far caps lie between the bounds that sums and peaks give: from 0, at the better of the lines k = n and k = 1, to 1, at
+    // the highest cap that is possible.
     double lean = 0.0;
     bool fitted = false;
     CapFit fit;  // better: how caps go with sums and peaks
@@ -49,6 +49,26 @@ private:
     double last_t_ = 0.0, last_e_ = 0.0;
 };
 
+// Where a decreasing function of theta reaches a goal: along its slope first, and then between what is known of it, as if it
+// were a power.
+class Secant {
+public:
+    explicit Secant(double goal) : goal_(goal) {}
+    double step(double theta, double value, double slope) {
+        const double x = std::log(theta), y = std::log(value / goal_);
+        double next = slope > 0.0 ? x + y * value / (slope * theta) : x;
+        if (known_ && y != last_y_ && x != last_x_) next = x - y * (x - last_x_) / (y - last_y_);
+        // What was nearest on the other side is the better companion.
+        if (!known_ || y * last_y_ < 0.0 || std::fabs(y) < std::fabs(last_y_)) last_x_ = x, last_y_ = y;
+        known_ = true;
+        return std::exp(std::clamp(next, x - 2.0, x + 2.0));
+    }
+
+private:
+    double goal_, last_x_ = 0.0, last_y_ = 0.0;
+    bool known_ = false;
+};
+
 template <class Reader>
 class Guesses {
 public:
@@ -60,7 +80,7 @@ public:
           ceiling_(std::nextafter(largest_of(lines.sum), 0.0)), share_(1.0 / static_cast<double>(reader.members())),
           t_(lines.top), f_(lines.sum.size(), 0.0), e_(lines.sum.size(), -1.0), bend_(lines.sum.size(), 0.0) {}
 
-    // Leaves lines, exact ones or through guessed caps, and returns the guess of theta: hardly any line is still to be read there.
+    // Leaves lines, exact ones or through guessed caps, and returns the guess of theta, at which hardly any is still to be read.
     double run(const FirstGuess& start) {
         double theta = start.theta;
         bool exact = false;
@@ -74,7 +94,7 @@ public:
             if (looks == most_looks || std::ssize(unread) <= few) return theta;
             if (exact && Reader::neighbours && 4 * std::ssize(unread) <= reader_.groups()) return theta;  // they are copied next
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
-            exact = (start.sure && !Reader::neighbours) || std::ssize(doubtful) <= few || looks >= (reader_.near() ? 2 : 1);
+            exact = (start.sure && !Reader::neighbours) || std::ssize(doubtful) <= few || looks >= reader_.rough_looks();
             look(exact || Reader::neighbours ? unread : doubtful, theta, exact);
         }
     }

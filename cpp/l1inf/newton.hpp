@@ -211,7 +211,7 @@ private:
 
     // Where to begin: at the caps of the last call; else at an estimate of theta, and how far caps lie between their bounds.
     FirstGuess first_start(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
-                      const std::vector<double>& peaks, double floor) const {
+                           const std::vector<double>& peaks, double floor) const {
         FirstGuess start{floor};
         if (warm_start != nullptr) {
             start.caps = warm_start->mu.data();
@@ -237,15 +237,14 @@ private:
     Bounds bounds(const std::vector<double>& sums, const std::vector<double>& peaks, double theta) const {
         Bounds all;
         const auto count = std::ssize(sums);
-        kernels<T>().two_lines(sums.data(), peaks.data(), count, theta, share(), &all.lowest,
-                               &all.lowest_slope);
+        kernels<T>().two_lines(sums.data(), peaks.data(), count, theta, share(), &all.lowest, &all.lowest_slope);
         kernels<T>().highest_caps(sums.data(), peaks.data(), count, theta, &all.highest, &all.highest_slope);
         return all;
     }
 
     // Finds the caps of a spread-out sample of the groups. How far these lie between the bounds that sums and peaks give, which
-    // are known of all the groups, tells theta for all, and so at which theta the caps of the sample are wanted. How they go with
-    // sums and peaks tells where to look for those of the others.
+    // are known of all the groups, tells theta for all, and so at which theta the caps of the sample are wanted. How they go
+    // with sums and peaks tells where to look for those of the others.
     void sample(const std::vector<double>& sums, const std::vector<double>& peaks, double floor, double ceiling,
                 FirstGuess& start) const {
         constexpr std::int64_t step = Reader::cluster;
@@ -255,7 +254,8 @@ private:
         for (std::int64_t i = 0; i < clusters; ++i)
             for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), end = g + step; g < end; ++g) {
                 which.push_back(g);
-                some_sums.push_back(sums[static_cast<std::size_t>(g)]), some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
+                some_sums.push_back(sums[static_cast<std::size_t>(g)]);
+                some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
             }
         Team alone(1);
         const auto copy = reader_.copy(which, alone);
@@ -274,30 +274,11 @@ private:
             start.fitted = fit_caps(some_sums, some_peaks, caps, theta, start.fit);
             const double estimate = all.lowest + start.lean * (all.highest - all.lowest);
             const double estimated_slope = all.lowest_slope + start.lean * (all.highest_slope - all.lowest_slope);
+            if (!(estimate > 0.0)) return;
             start.theta = std::clamp(secant.step(theta, estimate, estimated_slope), floor, ceiling);
             if (std::fabs(start.theta - theta) < 0.05 * theta) return;
         }
     }
-
-    // Where a decreasing function of theta reaches a goal: along its slope first, and then between what is known of it, as if it
-    // were a power.
-    class Secant {
-    public:
-        explicit Secant(double goal) : goal_(goal) {}
-        double step(double theta, double value, double slope) {
-            const double x = std::log(theta), y = std::log(value / goal_);
-            double next = slope > 0.0 ? x + y * value / (slope * theta) : x;
-            if (known_ && y != last_y_ && x != last_x_) next = x - y * (x - last_x_) / (y - last_y_);
-            // What was nearest on the other side is the better companion.
-            if (!known_ || y * last_y_ < 0.0 || std::fabs(y) < std::fabs(last_y_)) last_x_ = x, last_y_ = y;
-            known_ = true;
-            return std::exp(std::clamp(next, x - 2.0, x + 2.0));
-        }
-
-    private:
-        double goal_, last_x_ = 0.0, last_y_ = 0.0;
-        bool known_ = false;
-    };
 
     static constexpr int most_corrections = 8;
 

@@ -44,7 +44,8 @@ public:
         if (line_ <= width_) lines_ = std::max<std::int64_t>(kept_bytes / (view.members() * line_ * bytes), 1);
     }
 
-    bool near() const { return near_; }
+    // So many looks are worth while before exact ones, which cost no more where memory is what takes time.
+    int rough_looks() const { return near_ ? 2 : 1; }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 

@@ -1,4 +1,4 @@
-"""How often the default method reads a matrix, which is all that its guesses decide: nothing else shows where they fail."""
+"""How often the default method reads a matrix: all that its guesses decide, and nothing else shows where they fail."""
 
 import numpy as np
 import pytest
