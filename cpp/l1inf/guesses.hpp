@@ -126,7 +126,8 @@ private:
     // which are left with their lines.
     double solve(double theta, double lean) {
         constexpr int most_steps = 4;
-        constexpr double near = 0.05;  // a step that is right to its square
+        // A straight step is right to its square, in parts of theta and of what is left of the groups.
+        constexpr double near = 0.05, nearer = 0.005;
         Extrapolation guide;
         theta = within(theta, 0.0);
         for (int steps = 1;; ++steps) {
@@ -134,7 +135,8 @@ private:
             kernels<T>().guess_lines(lines_.arrays(), arrays(), theta, share_, lean, &total, &slope);
             if (!(slope > 0.0)) return theta;
             const double step = (total - radius_) / slope;
-            if (std::fabs(step) <= near * theta || steps == most_steps) return within(theta + step, theta);
+            const bool straight = std::fabs(step) <= near * theta && std::fabs(total - radius_) <= nearer * radius_;
+            if (straight || steps == most_steps) return within(theta + step, theta);
             theta = within(guide.step(theta, total, total / slope, radius_), theta);
         }
     }

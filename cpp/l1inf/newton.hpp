@@ -276,7 +276,7 @@ private:
             const double estimated_slope = all.lowest_slope + start.lean * (all.highest_slope - all.lowest_slope);
             if (!(estimate > 0.0)) return;
             start.theta = std::clamp(secant.step(theta, estimate, estimated_slope), floor, ceiling);
-            if (std::fabs(start.theta - theta) < 0.05 * theta) return;
+            if (std::fabs(start.theta - theta) < 0.05 * theta && std::fabs(estimate - radius_) < 0.1 * radius_) return;
         }
     }
 
