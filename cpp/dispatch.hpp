@@ -12,11 +12,11 @@ namespace normball {
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
 // except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
 
-// The arrays of lines.hpp, one entry for each line, and one more for lanes without a line.
+// The arrays of lines.hpp, one entry for each line.
 struct LineArrays {
     const double *sum, *top;
     double *mean, *weight, *below, *above;
-    std::size_t count;  // and the number of that one more
+    std::size_t count;  // which is also what lanes without a line have for its number
 };
 
 // What is known of the groups that are read together, one entry for each lane: the number of its line, its cap, and what a

@@ -90,9 +90,10 @@ public:
             else
                 theta = solve(theta, start.lean);
             const std::int64_t few = allowed(theta);
-            Array<std::size_t> unread = lines_.stale(theta), doubtful = doubtful_lines(theta);
+            const Array<std::size_t> unread = lines_.stale(theta);
             if (looks == most_looks || std::ssize(unread) <= few) return theta;
             if (exact && Reader::neighbours && 4 * std::ssize(unread) <= reader_.groups()) return theta;  // they are copied next
+            const Array<std::size_t> doubtful = doubtful_lines(theta);
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
             exact = (start.sure && !Reader::neighbours) || std::ssize(doubtful) <= few || looks >= reader_.rough_looks();
             look(exact || Reader::neighbours ? unread : doubtful, theta, exact);

@@ -45,16 +45,14 @@ struct Lines {
     void add(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups,
              std::int64_t place) {
         const std::size_t begin = size(), first = static_cast<std::size_t>(place), n = first + groups.size();
-        // One more, that is always zero: lanes without a group of their own look there.
-        group.resize(n), sum.resize(n + 1), top.resize(n + 1), mean.resize(n + 1), weight.resize(n + 1);
-        below.resize(n + 1, -1.0), above.resize(n + 1, -1.0);
+        group.resize(n), sum.resize(n), top.resize(n), mean.resize(n), weight.resize(n);
+        below.resize(n, -1.0), above.resize(n, -1.0);
         for (std::size_t i = begin; i < first; ++i) group[i] = 0, sum[i] = mean[i] = weight[i] = top[i] = 0.0;
         for (std::size_t i = first; i < n; ++i) {
             const auto g = static_cast<std::size_t>(group[i] = groups[i - first]);
             sum[i] = sums[g];
             top[i] = static_cast<double>(just_below(static_cast<T>(peaks[g])));
         }
-        sum[n] = weight[n] = 0.0, top[n] = mean[n] = std::numeric_limits<double>::infinity();
     }
 
     std::size_t size() const { return group.size(); }
@@ -83,7 +81,8 @@ struct Lines {
     }
 
     LineArrays arrays(std::size_t first = 0) {
-        return {&sum[first], &top[first], &mean[first], &weight[first], &below[first], &above[first], size() - first};
+        return {sum.data() + first,    top.data() + first,   mean.data() + first, weight.data() + first,
+                below.data() + first, above.data() + first, size() - first};
     }
 };
 

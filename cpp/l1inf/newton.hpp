@@ -62,7 +62,7 @@ public:
 
     // Fills `solution` unless the outcome is `out_of_range`. The warm start, theta and a cap for each group, may hold any
     // numbers at all.
-    Outcome solve(const Solution* warm_start, bool may_sample, Solution& solution) {
+    Outcome solve(const Solution* warm_start, Solution& solution) {
         solution = {};
         const auto groups = static_cast<std::size_t>(reader_.groups());
         std::vector<double> sums(groups), peaks(groups);
@@ -74,7 +74,7 @@ public:
 
         double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         const bool few = few_above(sums, floor);
-        FirstGuess start = first_start(warm_start, may_sample && !few, sums, peaks, floor);
+        FirstGuess start = first_start(warm_start, !few, sums, peaks, floor);
         if constexpr (Reader::writes_from_copy) {
             if (picked && solve_picked(*picked, start, sums, peaks, floor, solution)) return outcome;
             picked.reset();  // another copy may follow

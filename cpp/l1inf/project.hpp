@@ -79,7 +79,7 @@ inline Outcome solve_at_scale(const View& view, double radius, double scale, Met
                               Team& team, Solution& solution) {
     if (method != Method::newton) return solve_textbook(view, radius, scale, method, team, solution);
     return with_reader(view, scale, [&]<class Reader>(const Reader& reader) {
-        return Newton<Reader>(reader, radius, team).solve(warm_start, true, solution);
+        return Newton<Reader>(reader, radius, team).solve(warm_start, solution);
     });
 }
 

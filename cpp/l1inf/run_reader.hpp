@@ -22,8 +22,8 @@ public:
     using Gathered = RunReader<T, false>;
     static constexpr bool gathers = Packed;  // whether groups are worth a copy when they will be read again
     static constexpr bool writes_from_copy = false;
-    static constexpr bool neighbours = false;
-    static constexpr double doubtful_share = 0.3;  // of the guesses: where so many are doubtful, others are worth a look
+    static constexpr bool neighbours = false;  // are read together
+    static constexpr double doubtful_share = 0.3;  // of the guesses: where more are doubtful, another look is worth while
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.

@@ -24,9 +24,8 @@ public:
     using T = Element;
     using Gathered = StripReader;
     static constexpr bool gathers = true, writes_from_copy = true;
-    // Of the guesses: where so many are doubtful, others are worth a look. One in a register costs as much as all.
-    static constexpr bool neighbours = true;
-    static constexpr double doubtful_share = 0.1;
+    static constexpr bool neighbours = true;  // are read together: one costs as much as all
+    static constexpr double doubtful_share = 0.1;  // of the guesses: where more are doubtful, another look is worth while
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
     // Counts are kept in T.
