@@ -243,16 +243,15 @@ void rows_clip(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index 
 
 // ---- strips -------------------------------------------------------------------------------------------------------
 
-// Registers of columns whose accumulators are held together, and the rows for which they are held: sums of T take so
-// many terms before they are folded into double. More rows at once would be more streams than the hardware follows; it
-// does not foresee the step to the next block either, so that one is asked for ahead.
-// Where the matrix lies in a cache, asking costs more than waiting, and more rows at once are better.
-inline constexpr int strip_registers = 4;
+// Rows for which the accumulators of a register of columns are held. More would be more streams than the hardware follows. It
+// follows none that jumps from row to row, nor any at all between the stores of the accumulators: every line of the next block
+// is asked for, in the order in which they lie in memory, one for each that is read. Where the matrix lies in a cache, asking
+// costs more than waiting, and more rows at once are better.
 inline constexpr Index strip_rows = 8, near_strip_rows = 16;
 
 template <class T>
 void ask_for(const T* y) {
-    __builtin_prefetch(y, 0, 2);
+    __builtin_prefetch(y);
 }
 
 // How many elements come before the first address at which a register lies in one cache line, in every row alike.
@@ -261,15 +260,42 @@ Index strip_alignment(const T* y, Index stride, Index width) {
     return stride % Lanes<T>::width == 0 && width > Lanes<T>::width ? to_alignment(y, width) : 0;
 }
 
-template <class T, int V, bool Partial, bool Near>
-void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index last, double* sums, T* peaks) {
+// The lines of a block of rows, one after another: those that lie at the given places of a row, or all of them.
+template <class T>
+class Ahead {
+public:
+    Ahead(const T* rows, Index stride, const Index* at, Index count) : row_(rows), stride_(stride), at_(at), count_(count) {}
+    void ask() {
+        ask_for(row_ + (at_ != nullptr ? at_[p_] : p_ * Lanes<T>::width));
+        if (++p_ == count_) p_ = 0, row_ += stride_;
+    }
+
+private:
+    const T* row_;
+    Index stride_;
+    const Index* at_;
+    Index count_, p_ = 0;
+};
+
+// Calls body.template operator()<R>(first row) for blocks of R rows; R is a constant, so that loops over it are unrolled.
+template <Index R, class T, class Body>
+[[gnu::always_inline]] inline void over_rows(const T* y, Index stride, Index rows, Body body) {
+    for (; rows >= R; rows -= R, y += R * stride) body.template operator()<R>(y);
+    if constexpr (R > 4)
+        over_rows<4>(y, stride, rows, body);
+    else if constexpr (R > 1)
+        over_rows<1>(y, stride, rows, body);
+}
+
+template <class T, int V, bool Partial, bool Near, Index R>
+[[gnu::always_inline]] inline void strip_stats_block(const T* y, Index stride, Ahead<T>& ahead, Index last, double* sums, T* peaks) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     typename L::Reg sum[V], peak[V];
     for (int v = 0; v < V; ++v) sum[v] = L::all(0), peak[v] = L::load(peaks + v * W);
-    for (Index i = 0; i < rows; ++i, y += stride)
+    for (Index i = 0; i < R; ++i, y += stride)
         for (int v = 0; v < V; ++v) {
-            if (!Near) ask_for(y + ahead + v * W);
+            if (!Near) ahead.ask();
             const auto x = L::magnitude(Partial ? L::load_first(y + v * W, last) : L::load(y + v * W));
             sum[v] = L::add(sum[v], x);
             peak[v] = L::max(x, peak[v]);
@@ -284,20 +310,20 @@ void strip_stats_block(const T* y, Index stride, Index rows, Index ahead, Index 
 
 template <class T, bool Near>
 void strip_stats_of(const T* y, Index stride, Index n, Index width, double* sums, T* peaks) {
-    constexpr Index W = Lanes<T>::width, V = strip_registers, most = Near ? near_strip_rows : strip_rows;
+    constexpr Index W = Lanes<T>::width, V = 2, block = Near ? near_strip_rows : strip_rows;
     const Index head = strip_alignment(y, stride, width);
-    for (Index r = 0; r < n; r += most) {
-        const Index rows = n - r < most ? n - r : most;
-        const Index ahead = n - r >= 2 * most ? most * stride : 0;
-        const T* block = y + r * stride;
-        if (head > 0) strip_stats_block<T, 1, true, Near>(block, stride, rows, ahead, head, sums, peaks);
+    Index left = n;
+    over_rows<block>(y, stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
+        left -= R;
+        Ahead<T> ahead(rows + (left >= R ? R * stride : 0), stride, nullptr, (width + W - 1) / W);
+        if (head > 0) strip_stats_block<T, 1, true, Near, R>(rows, stride, ahead, head, sums, peaks);
         Index c = head;
         for (; c + V * W <= width; c += V * W)
-            strip_stats_block<T, V, false, Near>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
+            strip_stats_block<T, V, false, Near, R>(rows + c, stride, ahead, W, sums + c, peaks + c);
         for (; c + W <= width; c += W)
-            strip_stats_block<T, 1, false, Near>(block + c, stride, rows, ahead, W, sums + c, peaks + c);
-        if (c < width) strip_stats_block<T, 1, true, Near>(block + c, stride, rows, ahead, width - c, sums + c, peaks + c);
-    }
+            strip_stats_block<T, 1, false, Near, R>(rows + c, stride, ahead, W, sums + c, peaks + c);
+        if (c < width) strip_stats_block<T, 1, true, Near, R>(rows + c, stride, ahead, width - c, sums + c, peaks + c);
+    });
 }
 
 template <class T>
@@ -305,30 +331,39 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
     (near ? strip_stats_of<T, true> : strip_stats_of<T, false>)(y, stride, n, width, sums, peaks);
 }
 
-// Calls body(first row of a block, its rows, how far ahead the next block is, which register) for a list of registers. A
-// panel, whose rows follow one another, is one block.
+// Calls body.template operator()<R>(first row of a block of R, its lane, what to ask for) for a list of registers. The rows of a
+// panel follow one another: there one register comes after the other.
 template <class T, bool Near, class Body>
 [[gnu::always_inline]] inline void over_blocks(const T* y, Index stride, Index n, const Index* at, Index count, Body body) {
-    const Index block = stride <= Lanes<T>::width ? n : Near ? near_strip_rows : strip_rows;
-    for (Index r = 0; r < n; r += block) {
-        const Index rows = n - r < block ? n - r : block;
-        const Index ahead = n - r >= 2 * block ? block * stride : 0;
-        for (Index p = 0; p < count; ++p) body(y + r * stride + at[p], rows, ahead, p * Lanes<T>::width);
+    constexpr Index W = Lanes<T>::width, block = Near ? near_strip_rows : strip_rows;
+    Ahead<T> ahead(y, stride, at, count);
+    if (stride <= W) {
+        for (Index p = 0; p < count; ++p)
+            over_rows<block>(y + at[p], stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
+                body.template operator()<R>(rows, p * W, ahead);
+            });
+        return;
     }
+    Index left = n;
+    over_rows<block>(y, stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
+        left -= R;
+        ahead = Ahead<T>(rows + (left >= R ? R * stride : 0), stride, at, count);
+        for (Index p = 0; p < count; ++p) body.template operator()<R>(rows + at[p], p * W, ahead);
+    });
 }
 
 template <class T, bool Partial, bool Near>
 void strip_above_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                     T* k) {
     using L = Lanes<T>;
-    over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+    over_blocks<T, Near>(y, stride, n, at, count, [&]<Index R>(const T* row, Index lane, Ahead<T>& ahead) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
         auto number = L::count(k + lane);
         auto total = Sum<T>::load(s + lane);
-        for (Index i = 0; i < rows;) {
+        for (Index i = 0; i < R;) {
             auto sum = L::all(0);
-            for (const Index end = rows - i < strip_rows ? rows : i + strip_rows; i < end; ++i, row += stride) {
-                if (!Near) ask_for(row + ahead);
+            for (const Index end = R - i < 8 ? R : i + 8; i < end; ++i, row += stride) {
+                if (!Near) ahead.ask();
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 sum = L::add_where(m, sum, v);
@@ -345,7 +380,7 @@ template <class T>
 void strip_above(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                  T* k, bool near) {
     if (width < Lanes<T>::width)
-        strip_above_of<T, true, false>(y, stride, n, width, at, count, t, s, k);
+        strip_above_of<T, true, true>(y, stride, n, width, at, count, t, s, k);
     else
         (near ? strip_above_of<T, false, true> : strip_above_of<T, false, false>)(y, stride, n, width, at, count, t, s, k);
 }
@@ -354,15 +389,15 @@ template <class T, bool Partial, bool Near>
 void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                   T* k, T* below, T* above) {
     using L = Lanes<T>;
-    over_blocks<T, Near>(y, stride, n, at, count, [&](const T* row, Index rows, Index ahead, Index lane) __attribute__((always_inline)) {
+    over_blocks<T, Near>(y, stride, n, at, count, [&]<Index R>(const T* row, Index lane, Ahead<T>& ahead) __attribute__((always_inline)) {
         const auto threshold = L::load(t + lane);
         auto number = L::count(k + lane);
         auto greatest = L::load(below + lane), least = L::load(above + lane);
         auto total = Sum<T>::load(s + lane);
-        for (Index i = 0; i < rows;) {
+        for (Index i = 0; i < R;) {
             auto part = L::all(0);
-            for (const Index end = rows - i < 4 ? rows : i + 4; i < end; ++i, row += stride) {
-                if (!Near) ask_for(row + ahead);
+            for (const Index end = R - i < 4 ? R : i + 4; i < end; ++i, row += stride) {
+                if (!Near) ahead.ask();
                 const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
                 const auto m = L::above(v, threshold);
                 part = L::add_where(m, part, v);
@@ -381,7 +416,7 @@ template <class T>
 void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s, T* k,
                T* below, T* above, bool near) {
     if (width < Lanes<T>::width)
-        strip_gap_of<T, true, false>(y, stride, n, width, at, count, t, s, k, below, above);
+        strip_gap_of<T, true, true>(y, stride, n, width, at, count, t, s, k, below, above);
     else
         (near ? strip_gap_of<T, false, true> : strip_gap_of<T, false, false>)(y, stride, n, width, at, count, t, s, k, below,
                                                                             above);

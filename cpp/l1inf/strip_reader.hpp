@@ -136,7 +136,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t stream_bytes = std::int64_t(1) << 13;  // of a row: two pages, long enough to stream
+    static constexpr std::int64_t stream_bytes = std::int64_t(1) << 15;  // of a row: eight of these stay in a cache
     static constexpr std::int64_t kept_bytes = std::int64_t(1) << 19;  // of a strip: half a usual second cache
     static constexpr std::int64_t worth_keeping_bytes = std::int64_t(1) << 12;  // of a row: shorter ones come slowly
     static constexpr std::int64_t most_ranges = 8;
