@@ -43,20 +43,23 @@ template <class T>
 struct Kernels {
     std::int64_t lanes;  // elements to a register
 
+    // Of rows that lie beyond the caches, `coming` are known to be read, these and later ones, and are asked for ahead; 0 where
+    // they lie in a cache.
+    //
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
-    void (*row_stats)(const T* y, std::int64_t n, std::int64_t stride, std::int64_t count, double* sums,
+    void (*row_stats)(const T* y, std::int64_t n, std::int64_t stride, std::int64_t count, std::int64_t coming, double* sums,
                       double* peaks);
     // For each of `count` rows: adds the sum and the number of the magnitudes above t. Good to find a cap by: sums of
     // float are not exact.
-    void (*rows_above)(const T* const* y, std::int64_t n, std::int64_t count, const T* t, double* s, T* k);
+    void (*rows_above)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* t, double* s, T* k);
     // The same, with exact sums, and moves `below` up to the greatest magnitude that is not above t, `above` down to the
     // least that is. Counts are in T, here and for strips: exact for fewer than 2^24 members.
-    void (*rows_gap)(const T* const* y, std::int64_t n, std::int64_t count, const T* t, double* s, T* k, T* below,
-                     T* above);
-    // x = clamp(y, -cap, cap) for each of `count` rows, with its cap rounded down to T; a cap of 0 fills with zeros and does
-    // not read y.
+    void (*rows_gap)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* t, double* s, T* k,
+                     T* below, T* above);
+    // x = clamp(y, -cap, cap) for each of `count` rows, with its cap rounded down to T; a cap of 0 fills with zeros, which are
+    // there already where it is blank, and does not read y.
     void (*rows_clip)(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t n, std::int64_t count,
-                      const double* caps, bool stream);
+                      const double* caps, bool stream, bool blank);
 
     // Adds to the sums, and raises the peaks, of every group of the strip. `near`: it lies in a cache.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks,

@@ -172,10 +172,10 @@ T rest_of(double p) {
 
 // A run of one group's members, or of several groups of which nothing is left.
 template <class T>
-void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
+void write_run(const View& view, Write kind, const T* y, T* x, std::int64_t n, double p, bool stream) {
     constexpr double nothing = 0.0;
     if (kind == Write::clip || leaves_nothing(kind, p))
-        kernels<T>().rows_clip(y, 0, x, 0, n, 1, kind == Write::clip ? &p : &nothing, stream);
+        kernels<T>().rows_clip(y, 0, x, 0, n, 1, kind == Write::clip ? &p : &nothing, stream, view.blank);
     else
         family_kernels<T>().row_map[static_cast<int>(kind)](y, x, n, floor_to<T>(p), rest_of<T>(p), stream);
 }
@@ -184,25 +184,18 @@ void write_run(Write kind, const T* y, T* x, std::int64_t n, double p, bool stre
 template <class T>
 void write_rows(const View& view, Write kind, const double* p, std::int64_t begin, std::int64_t end, bool stream) {
     const std::int64_t run = view.member.inner().extent, runs = view.member.outer_count();
+    const T* const y = static_cast<const T*>(view.in);
+    T* const x = static_cast<T*>(view.out);
     const bool even = runs == 1 && view.group.outer_count() == 1;  // from one group to the next
-    const Offset apart = view.group.inner().stride;
-    for (std::int64_t g = begin, next; g < end; g = next) {
-        const Offset at = view.group.at(g);
-        const bool nothing = leaves_nothing(kind, p[g]);
-        // Neighbours of which nothing is left are one run, and those that are clipped one call.
-        const bool together = even && (nothing ? apart.out == run : kind == Write::clip);
-        for (next = g + 1; together && next < end && leaves_nothing(kind, p[next]) == nothing;) ++next;
-        if (view.blank && nothing) continue;
-        for (std::int64_t i = 0; i < runs; ++i) {
-            const Offset from = at + view.member.outer_at(i);
-            const T* y = static_cast<const T*>(view.in) + from.in;
-            T* x = static_cast<T*>(view.out) + from.out;
-            if (nothing || kind != Write::clip)
-                write_run(kind, y, x, run * (next - g), p[g], stream);
-            else
-                kernels<T>().rows_clip(y, apart.in, x, apart.out, run, next - g, p + g, stream);
-        }
+    if (even && kind == Write::clip) {
+        const Offset at = view.group.at(begin), apart = view.group.inner().stride;
+        return kernels<T>().rows_clip(y + at.in, apart.in, x + at.out, apart.out, run, end - begin, p + begin, stream, view.blank);
     }
+    for (std::int64_t g = begin; g < end; ++g)
+        for (std::int64_t i = 0; i < runs; ++i) {
+            const Offset at = view.group.at(g) + view.member.outer_at(i);
+            write_run(view, kind, y + at.in, x + at.out, run, p[g], stream);
+        }
 }
 
 // All of them. Backwards, for the end of the array is what the last read left in the cache.
@@ -221,9 +214,8 @@ void write_all_rows(const View& view, Write kind, const double* p, bool stream, 
     const std::int64_t tasks = m * runs * pieces;
     team.run(tasks, [&](std::int64_t t) {
         const std::int64_t task = tasks - 1 - t, g = task / (runs * pieces), first = task % pieces * piece_elements;
-        if (view.blank && leaves_nothing(kind, p[g])) return;
         const Offset from = view.group.at(g) + view.member.outer_at(task / pieces % runs);
-        write_run(kind, static_cast<const T*>(view.in) + from.in + first, static_cast<T*>(view.out) + from.out + first,
+        write_run(view, kind, static_cast<const T*>(view.in) + from.in + first, static_cast<T*>(view.out) + from.out + first,
                   std::min(piece_elements, run - first), p[g], stream);
     });
 }

@@ -15,21 +15,42 @@ inline int popcount(unsigned bits) { return __builtin_popcount(bits); }
 
 // ---- rows ---------------------------------------------------------------------------------------------------------
 
+// Inlined in any case: a compiler may think that a call of it does nothing.
+template <class T>
+[[gnu::always_inline]] inline void ask_for(const T* y) {
+    __builtin_prefetch(y);
+}
+
+// What to ask for while row j is read, element by element: a later part of the row, or a later row of the `coming` ones. The
+// hardware does not follow rows that end soon, nor reads between which much is written. Null where nothing is to be asked for.
+template <class T, class RowOf>
+const T* to_ask_for(Index j, Index n, Index coming, RowOf row) {
+    constexpr Index far = (Index(1) << 14) / sizeof(T);
+    if (coming == 0) return nullptr;
+    if (n >= far) return row(j) + far;
+    const Index later = j + far / n;
+    return row(later < coming ? later : coming - 1);
+}
+
 // Calls term(magnitudes, which of 4 accumulators) for all of y, and fold() before any accumulator has taken more than a
 // few terms. The order depends on n alone: starting at an aligned address would read faster, but give other bits for the
 // same numbers elsewhere in memory. Everything is inlined, or the accumulators would live in memory.
 template <class T, class Term, class Fold>
-[[gnu::always_inline]] inline void over_row(const T* y, Index n, Term term, Fold fold, Index i = 0) {
+[[gnu::always_inline]] inline void over_row(const T* y, Index n, const T* ahead, Term term, Fold fold, Index i = 0) {
     using L = Lanes<T>;
     constexpr Index W = L::width, block = 32 * W;
     while (n - i >= 4 * W) {
         const Index end = n - i < block ? n : i + block;
-        for (; i + 4 * W <= end; i += 4 * W)
+        for (; i + 4 * W <= end; i += 4 * W) {
+            if (ahead != nullptr)
+                for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
             for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(y + i + u * W)), u);
+        }
         if (i % block == 0) fold();
     }
     // Written out: an accumulator chosen by a variable would live in memory.
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 0), i += W;
+    if (ahead != nullptr && n - i > 0) ask_for(ahead + i), ask_for(ahead + n - 1);
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 1), i += W;
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 2), i += W;
     if (n - i > 0) term(L::magnitude(L::load_first(y + i, n - i)), 3);
@@ -83,7 +104,7 @@ struct RowBlock {
 };
 
 template <class T>
-void row_stats(const T* y, Index n, Index stride, Index count, double* sums, double* peaks) {
+void row_stats(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     for (Index g = 0; g < count; g += Block::rows) {
@@ -91,13 +112,14 @@ void row_stats(const T* y, Index n, Index stride, Index count, double* sums, dou
         Block block;
         typename L::Reg peak[Block::rows];
         for (Index j = 0; j < rows; ++j, y += stride) {
+            const T* const ahead = to_ask_for<T>(0, n, coming > 0 ? coming - g - j : 0, [=](Index i) { return y + i * stride; });
             Folded<T> s;
             typename L::Reg top[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
             const Index begun = n >= 4 * L::width ? 4 * L::width : 0;  // which spares short rows a third of the work
             if (begun > 0)
                 for (int u = 0; u < 4; ++u) s.part[u] = top[u] = L::magnitude(L::load(y + u * L::width));
             over_row(
-                y, n,
+                y, n, ahead,
                 [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                     s.part[u] = L::add(s.part[u], v);
                     top[u] = L::max(v, top[u]);
@@ -114,7 +136,7 @@ void row_stats(const T* y, Index n, Index stride, Index count, double* sums, dou
 }
 
 template <class T>
-void rows_above(const T* const* y, Index n, Index count, const T* t, double* s, T* k) {
+void rows_above(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     for (Index g = 0; g < count; g += Block::rows) {
@@ -125,7 +147,7 @@ void rows_above(const T* const* y, Index n, Index count, const T* t, double* s, 
             Folded<T> sum;
             Index number = 0;
             over_row(
-                y[g + j], n,
+                y[g + j], n, to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; }),
                 [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                     const auto m = L::above(v, threshold);
                     sum.part[u] = L::add_where(m, sum.part[u], v);
@@ -143,7 +165,7 @@ void rows_above(const T* const* y, Index n, Index count, const T* t, double* s, 
 
 // Sums of T take four terms before they go on in double: exact but for the rounding of three additions.
 template <class T>
-void rows_gap(const T* const* y, Index n, Index count, const T* t, double* s, T* k, T* below, T* above) {
+void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     constexpr Index W = L::width;
@@ -153,7 +175,8 @@ void rows_gap(const T* const* y, Index n, Index count, const T* t, double* s, T*
         typename L::Reg greatest[Block::rows], least[Block::rows];
         for (Index j = 0; j < rows; ++j) {
             const auto threshold = L::all(t[g + j]);
-            const T* row = y[g + j];
+            const T* const row = y[g + j];
+            const T* const ahead = to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; });
             auto down = L::all(below[g + j]), up = L::all(above[g + j]);
             Sum<T> sum;
             Index number = 0;
@@ -167,10 +190,13 @@ void rows_gap(const T* const* y, Index n, Index count, const T* t, double* s, T*
             Index i = 0;
             for (; i + 4 * W <= n; i += 4 * W) {
                 auto part = L::all(0);
+                if (ahead != nullptr)
+                    for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
                 for (int u = 0; u < 4; ++u) part = term(L::magnitude(L::load(row + i + u * W)), part);
                 sum.add(part);
             }
             auto part = L::all(0);
+            if (ahead != nullptr && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
             for (; i + W <= n; i += W) part = term(L::magnitude(L::load(row + i)), part);
             // Lanes past the end read as 0: never above t, and no rival to `below`, which is at least 0.
             if (i < n) part = term(L::magnitude(L::load_first(row + i, n - i)), part);
@@ -212,33 +238,70 @@ void put(T* p, typename Lanes<T>::Reg v) {
         Lanes<T>::store(p, v);
 }
 
-template <class T, bool Stream>
-void row_clip_to(const T* y, T* x, Index n, T cap) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    const auto high = L::all(cap), low = L::all(-cap);
-    const auto clamp = [&](typename L::Reg v) { return L::max(L::min(v, high), low); };
+// Calls some(i, n) for the elements [i, i + n) of a row before the first address at which a register of x may be streamed and
+// after the last, and whole(i) for the registers between. Where nothing is streamed, whole registers lie over those between
+// instead: to write what has been written does no harm, even where it is read from there.
+template <class T, bool Stream, class Whole, class Some>
+[[gnu::always_inline]] inline void write_row(const T* x, Index n, Whole whole, Some some) {
+    constexpr Index W = Lanes<T>::width;
+    if (n < W) return some(0, n);
     Index i = to_alignment(x, n);
-    if (cap == T(0)) {
-        const auto zero = L::all(T(0));
-        for (Index h = 0; h < i; ++h) x[h] = T(0);
-        for (; i + W <= n; i += W) put<T, Stream>(x + i, zero);
-        for (; i < n; ++i) x[i] = T(0);
-        return;
+    if (i > 0) Stream ? some(0, i) : whole(0);
+    for (; i + W <= n; i += W) whole(i);
+    if (i < n) Stream ? some(i, n - i) : whole(n - W);
+}
+
+template <class T, bool Stream>
+void fill_zeros(T* x, Index n) {
+    using L = Lanes<T>;
+    write_row<T, Stream>(
+        x, n, [=](Index i) __attribute__((always_inline)) { put<T, Stream>(x + i, L::all(0)); },
+        [=](Index i, Index count) __attribute__((always_inline)) { L::store_first(x + i, count, L::all(0)); });
+}
+
+template <class T, bool Stream>
+void row_clip_to(const T* y, T* x, Index n, T cap, const T* ahead) {
+    using L = Lanes<T>;
+    const auto high = L::all(cap), low = L::all(-cap);
+    const auto clamp = [&](typename L::Reg v) __attribute__((always_inline)) { return L::max(L::min(v, high), low); };
+    write_row<T, Stream>(
+        x, n,
+        [&](Index i) __attribute__((always_inline)) {
+            if (Stream && ahead != nullptr) ask_for(ahead + i);
+            put<T, Stream>(x + i, clamp(L::load(y + i)));
+        },
+        [&](Index i, Index count) __attribute__((always_inline)) {
+            L::store_first(x + i, count, clamp(L::load_first(y + i, count)));
+        });
+}
+
+template <class T, bool Stream>
+void rows_clip_to(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index count, const double* caps, bool blank) {
+    const auto is_left = [&](Index j) { return floor_of<T>(caps[j]) > T(0); };
+    // The hardware does not follow reads that leave rows out: some way ahead of j, the row to ask for, and how many of those from
+    // j on to that are left.
+    constexpr Index far = (Index(1) << 14) / sizeof(T);
+    Index ahead = 0, left = is_left(0) ? 1 : 0;
+    for (Index j = 0, next; j < count; j = next) {
+        next = j + 1;
+        if (is_left(j)) {
+            while (Stream && left <= far / n && ahead < count - 1) left += is_left(++ahead) ? 1 : 0;
+            row_clip_to<T, Stream>(y + j * y_stride, x + j * x_stride, n, floor_of<T>(caps[j]),
+                                   left <= ahead - j ? y + ahead * y_stride : nullptr);
+            --left;
+            continue;
+        }
+        // Neighbours of which nothing is left are one run.
+        if (x_stride == n)
+            while (next < count && !is_left(next)) ++next;
+        if (!blank) fill_zeros<T, Stream>(x + j * x_stride, n * (next - j));
     }
-    if (i > 0) L::store_first(x, i, clamp(L::load_first(y, i)));
-    for (; i + W <= n; i += W) put<T, Stream>(x + i, clamp(L::load(y + i)));
-    if (i < n) L::store_first(x + i, n - i, clamp(L::load_first(y + i, n - i)));
 }
 
 template <class T>
-void row_clip(const T* y, T* x, Index n, T cap, bool stream) {
-    stream ? row_clip_to<T, true>(y, x, n, cap) : row_clip_to<T, false>(y, x, n, cap);
-}
-
-template <class T>
-void rows_clip(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index count, const double* caps, bool stream) {
-    for (Index j = 0; j < count; ++j, y += y_stride, x += x_stride) row_clip(y, x, n, floor_of<T>(caps[j]), stream);
+void rows_clip(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index count, const double* caps, bool stream,
+               bool blank) {
+    (stream ? rows_clip_to<T, true> : rows_clip_to<T, false>)(y, y_stride, x, x_stride, n, count, caps, blank);
 }
 
 // ---- strips -------------------------------------------------------------------------------------------------------
@@ -249,32 +312,45 @@ void rows_clip(const T* y, Index y_stride, T* x, Index x_stride, Index n, Index 
 // costs more than waiting, and more rows at once are better.
 inline constexpr Index strip_rows = 8, near_strip_rows = 16;
 
-template <class T>
-void ask_for(const T* y) {
-    __builtin_prefetch(y);
-}
-
 // How many elements come before the first address at which a register lies in one cache line, in every row alike.
 template <class T>
 Index strip_alignment(const T* y, Index stride, Index width) {
     return stride % Lanes<T>::width == 0 && width > Lanes<T>::width ? to_alignment(y, width) : 0;
 }
 
-// The lines of a block of rows, one after another: those that lie at the given places of a row, or all of them.
+// The lines of a block of rows, one after another: those of a list of registers, or of all where there is no list.
 template <class T>
 class Ahead {
 public:
-    Ahead(const T* rows, Index stride, const Index* at, Index count) : row_(rows), stride_(stride), at_(at), count_(count) {}
+    Ahead(const T* rows, Index stride, const Index* at, Index count) : row_(rows), stride_(stride), at_(at), count_(count) {
+        whole_ = at == nullptr || at[count - 1] - at[0] == (count - 1) * width;
+        begin();
+    }
     void ask() {
-        ask_for(row_ + (at_ != nullptr ? at_[p_] : p_ * Lanes<T>::width));
-        if (++p_ == count_) p_ = 0, row_ += stride_;
+        ask_for(next_);
+        next_ += width;
+        if (next_ >= end_) begin();
     }
 
 private:
-    const T* row_;
+    static constexpr Index width = Lanes<T>::width;
+
+    // The next run of registers that follow one another.
+    void begin() {
+        if (p_ == count_) p_ = 0, row_ += stride_;
+        next_ = row_ + (at_ != nullptr ? at_[p_] : 0);
+        end_ = next_ + width;
+        if (whole_)
+            end_ += (count_ - 1) * width, p_ = count_;
+        else
+            while (++p_ < count_ && row_ + at_[p_] == end_) end_ += width;
+    }
+
+    const T *next_, *end_, *row_;
     Index stride_;
     const Index* at_;
     Index count_, p_ = 0;
+    bool whole_;
 };
 
 // Calls body.template operator()<R>(first row) for blocks of R rows; R is a constant, so that loops over it are unrolled.
@@ -331,16 +407,16 @@ void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T
     (near ? strip_stats_of<T, true> : strip_stats_of<T, false>)(y, stride, n, width, sums, peaks);
 }
 
-// Calls body.template operator()<R>(first row of a block of R, its lane, what to ask for) for a list of registers. The rows of a
-// panel follow one another: there one register comes after the other.
+// Calls body.template operator()<R>(first row of a block of R, which register, what to ask for) for a list of registers. The rows
+// of a panel follow one another: there one register comes after the other.
 template <class T, bool Near, class Body>
 [[gnu::always_inline]] inline void over_blocks(const T* y, Index stride, Index n, const Index* at, Index count, Body body) {
-    constexpr Index W = Lanes<T>::width, block = Near ? near_strip_rows : strip_rows;
+    constexpr Index block = Near ? near_strip_rows : strip_rows;
     Ahead<T> ahead(y, stride, at, count);
-    if (stride <= W) {
+    if (stride <= Lanes<T>::width) {
         for (Index p = 0; p < count; ++p)
             over_rows<block>(y + at[p], stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
-                body.template operator()<R>(rows, p * W, ahead);
+                body.template operator()<R>(rows, p, ahead);
             });
         return;
     }
@@ -348,32 +424,47 @@ template <class T, bool Near, class Body>
     over_rows<block>(y, stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
         left -= R;
         ahead = Ahead<T>(rows + (left >= R ? R * stride : 0), stride, at, count);
-        for (Index p = 0; p < count; ++p) body.template operator()<R>(rows + at[p], p * W, ahead);
+        for (Index p = 0; p < count; ++p) body.template operator()<R>(rows + at[p], p, ahead);
     });
+}
+
+// What a block of rows adds to the numbers of members above t and their sums; `seen` is told every magnitude. Sums take so many
+// terms in T, by turns in as many parts.
+template <class T, bool Partial, bool Near, Index R, Index Terms, int Parts, class Seen>
+[[gnu::always_inline]] inline void strip_block(const T* row, Index stride, Index width, Ahead<T>& ahead, const T* t, double* s, T* k,
+                                               Seen seen) {
+    using L = Lanes<T>;
+    constexpr Index terms = R < Terms ? R : Terms;
+    const auto threshold = L::load(t);
+    auto number = L::count(k);
+    auto total = Sum<T>::load(s);
+    for (Index i = 0; i < R; i += terms) {
+        typename L::Reg part[Parts];
+        for (auto& p : part) p = L::all(0);
+        for (Index j = 0; j < terms; ++j, row += stride) {
+            if (!Near) ahead.ask();
+            const auto x = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
+            const auto m = L::above(x, threshold);
+            part[j % Parts] = L::add_where(m, part[j % Parts], x);
+            number = L::count_where(m, number);
+            seen(m, x);
+        }
+        for (int p = 1; p < Parts; ++p) part[0] = L::add(part[0], part[p]);
+        total.add(part[0]);
+    }
+    total.store(s);
+    L::store_count(k, number);
 }
 
 template <class T, bool Partial, bool Near>
 void strip_above_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                     T* k) {
-    using L = Lanes<T>;
-    over_blocks<T, Near>(y, stride, n, at, count, [&]<Index R>(const T* row, Index lane, Ahead<T>& ahead) __attribute__((always_inline)) {
-        const auto threshold = L::load(t + lane);
-        auto number = L::count(k + lane);
-        auto total = Sum<T>::load(s + lane);
-        for (Index i = 0; i < R;) {
-            auto sum = L::all(0);
-            for (const Index end = R - i < 8 ? R : i + 8; i < end; ++i, row += stride) {
-                if (!Near) ahead.ask();
-                const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
-                const auto m = L::above(v, threshold);
-                sum = L::add_where(m, sum, v);
-                number = L::count_where(m, number);
-            }
-            total.add(sum);
-        }
-        total.store(s + lane);
-        L::store_count(k + lane, number);
-    });
+    over_blocks<T, Near>(
+        y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
+            const Index lane = p * Lanes<T>::width;
+            strip_block<T, Partial, Near, R, 8, 2>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+                                                   [](auto...) __attribute__((always_inline)) {});
+        });
 }
 
 template <class T>
@@ -389,27 +480,17 @@ template <class T, bool Partial, bool Near>
 void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
                   T* k, T* below, T* above) {
     using L = Lanes<T>;
-    over_blocks<T, Near>(y, stride, n, at, count, [&]<Index R>(const T* row, Index lane, Ahead<T>& ahead) __attribute__((always_inline)) {
-        const auto threshold = L::load(t + lane);
-        auto number = L::count(k + lane);
-        auto greatest = L::load(below + lane), least = L::load(above + lane);
-        auto total = Sum<T>::load(s + lane);
-        for (Index i = 0; i < R;) {
-            auto part = L::all(0);
-            for (const Index end = R - i < 4 ? R : i + 4; i < end; ++i, row += stride) {
-                if (!Near) ahead.ask();
-                const auto v = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
-                const auto m = L::above(v, threshold);
-                part = L::add_where(m, part, v);
-                number = L::count_where(m, number);
-                least = L::min_where(m, least, v);
-                greatest = L::max_unless(m, greatest, v);
-            }
-            total.add(part);
-        }
-        total.store(s + lane);
-        L::store_count(k + lane, number), L::store(below + lane, greatest), L::store(above + lane, least);
-    });
+    over_blocks<T, Near>(
+        y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
+            const Index lane = p * L::width;
+            auto greatest = L::load(below + lane), least = L::load(above + lane);
+            strip_block<T, Partial, Near, R, 4, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+                                                   [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
+                                                       least = L::min_where(m, least, x);
+                                                       greatest = L::max_unless(m, greatest, x);
+                                                   });
+            L::store(below + lane, greatest), L::store(above + lane, least);
+        });
 }
 
 template <class T>

@@ -115,7 +115,7 @@ struct CapAndMove {
 
 template <class T>
 void row_tangent(const T* y, const T* v, T* x, Index n, T cap, T move, bool stream) {
-    if (cap == T(0)) return row_clip(y, x, n, T(0), stream);
+    if (cap == T(0)) return (stream ? fill_zeros<T, true> : fill_zeros<T, false>)(x, n);
     const CapAndMove<T> all{Lanes<T>::all(cap), Lanes<T>::all(move)};
     const auto at = [&](Index, Index) __attribute__((always_inline)) { return all; };
     const auto never = [](Index) __attribute__((always_inline)) { return false; };

@@ -11,6 +11,7 @@
 #include "l1inf/settle.hpp"
 #include "parallel.hpp"
 #include "view.hpp"
+#include "write.hpp"
 
 namespace normball {
 
@@ -33,7 +34,8 @@ public:
     }
 
     explicit RunReader(const View& view, double scale = 1.0)
-        : view_(view), scale_(scale), per_chunk_(std::max<std::int64_t>(1, chunk_elements / view.members())) {
+        : view_(view), scale_(scale), per_chunk_(std::max<std::int64_t>(1, chunk_elements / view.members())),
+          near_(!streams(view)) {
         const std::int64_t bytes = view.members() * static_cast<std::int64_t>(sizeof(T));
         at_once_ = Packed ? 1 : std::clamp<std::int64_t>(batch_bytes / bytes, 1, batch_limit);
     }
@@ -57,23 +59,24 @@ public:
     bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale,
                  const Visit& purpose) const {
         const Kernels<T>& kernel = kernels<T>();
-        Batch<T> batch(lines, 1, std::min(at_once_, std::ssize(stale)));
+        Batch<T> batch(lines, 1, std::ssize(stale));
+        for (const std::size_t i : stale) batch.at[static_cast<std::size_t>(batch.units++)] = places[i];
+        const std::span<const std::int64_t> at = batch.at;
         bool news = false;
         for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {
-            const auto rows = stale.subspan(first, std::min(stale.size() - first, static_cast<std::size_t>(at_once_)));
-            batch.units = std::ssize(rows);
-            for (std::size_t j = 0; j < rows.size(); ++j) batch.line[j] = rows[j], batch.at[j] = places[rows[j]];
+            batch.units = std::min(std::ssize(stale) - static_cast<std::int64_t>(first), at_once_);
+            std::copy_n(stale.begin() + static_cast<std::ptrdiff_t>(first), batch.units, batch.line);
+            const auto coming = at.subspan(first);
             news |= settle(
                 lines, batch, purpose,
                 [&](Batch<T>& b) {
-                    runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
-                        kernel.rows_above(y, n, b.units, b.t, b.s, b.k);
+                    runs(coming, b.units, [&](const T* const* y, std::int64_t n, std::int64_t known) {
+                        kernel.rows_above(y, n, b.units, known, b.t, b.s, b.k);
                     });
                 },
                 [&](Batch<T>& b) {
-                    runs({b.at.data(), static_cast<std::size_t>(b.units)}, [&](const T* const* y, std::int64_t n) {
-                        kernel.rows_gap(y, n, b.units, b.t, b.s, b.k, b.below,
-                                        b.above);
+                    runs(coming, b.units, [&](const T* const* y, std::int64_t n, std::int64_t known) {
+                        kernel.rows_gap(y, n, b.units, known, b.t, b.s, b.k, b.below, b.above);
                     });
                 });
         }
@@ -94,7 +97,7 @@ public:
         copy->view.member.push({members(), {1, 0, 0}});
         for (const std::int64_t g : places) {
             T* row = to;
-            runs({&g, 1}, [&](const T* const* y, std::int64_t n) { row = std::copy_n(*y, n, row); });
+            runs({&g, 1}, 1, [&](const T* const* y, std::int64_t n, std::int64_t) { row = std::copy_n(*y, n, row); });
             to += stride;
         }
         return copy;
@@ -111,41 +114,41 @@ private:
         if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
             const std::int64_t stride = view_.group.inner().stride.in;
             const T* first = static_cast<const T*>(view_.in) + begin * stride;
-            return kernel.row_stats(first, members(), stride, end - begin, sums + begin, peaks + begin);
+            return kernel.row_stats(first, members(), stride, end - begin, near_ ? 0 : groups() - begin, sums + begin, peaks + begin);
         }
         for (std::int64_t g = begin; g < end; ++g) {
             sums[g] = peaks[g] = 0.0;
-            runs({&g, 1}, [&](const T* const* y, std::int64_t n) {
+            runs({&g, 1}, 1, [&](const T* const* y, std::int64_t n, std::int64_t) {
                 double s = 0.0, p = 0.0;
-                kernel.row_stats(*y, n, 0, 1, &s, &p);
+                kernel.row_stats(*y, n, 0, 1, 0, &s, &p);
                 sums[g] += s, peaks[g] = std::max(peaks[g], p);
             });
         }
     }
 
-    // Calls f(a pointer for each group, n) for every run of n members.
+    // Calls f(a pointer for each group, n, how many are coming) for every run of n members of the first `count` groups.
     template <class F>
-    void runs(std::span<const std::int64_t> places, F f) const {
-        const std::int64_t count = std::ssize(places);
+    void runs(std::span<const std::int64_t> places, std::int64_t count, F f) const {
         if constexpr (Packed) {
             alignas(64) double buffer[pack_elements];
             const double* const packed = buffer;
             for (std::int64_t first = 0; first < members(); first += pack_elements) {
                 const std::int64_t n = std::min(pack_elements, members() - first);
                 load_magnitudes(view_, places[0], first, n, scale_, buffer);
-                f(&packed, n);
+                f(&packed, n, 0);
             }
         } else {
-            const T* base[batch_limit];
-            for (std::int64_t j = 0; j < count; ++j)
+            const T* base[2 * batch_limit];
+            const std::int64_t known = near_ ? count : std::min(std::ssize(places), count + batch_limit);
+            for (std::int64_t j = 0; j < known; ++j)
                 base[j] = static_cast<const T*>(view_.in) + view_.group.at(places[static_cast<std::size_t>(j)]).in;
             const std::int64_t n = view_.member.inner().extent, outer = view_.member.outer_count();
-            if (outer == 1) return f(base, n);
+            if (outer == 1) return f(base, n, near_ ? 0 : known);
             for (std::int64_t i = 0; i < outer; ++i) {
-                const T* run[batch_limit];
+                const T* run[2 * batch_limit];
                 const std::int64_t offset = view_.member.outer_at(i).in;
-                for (std::int64_t j = 0; j < count; ++j) run[j] = base[j] + offset;
-                f(run, n);
+                for (std::int64_t j = 0; j < known; ++j) run[j] = base[j] + offset;
+                f(run, n, near_ ? 0 : known);
             }
         }
     }
@@ -153,6 +156,7 @@ private:
     const View& view_;
     double scale_;
     std::int64_t per_chunk_, at_once_;
+    bool near_;  // all of it lies in a cache
 };
 
 }  // namespace normball

@@ -37,7 +37,7 @@ public:
     explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
         const auto bytes = static_cast<std::int64_t>(sizeof(T));
         wide_ = stream_bytes / bytes;
-        near_ = view.size() * bytes < streamed_bytes;
+        near_ = !streams(view);
         const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
         width_ = narrow * bytes >= worth_keeping_bytes ? std::min(narrow, wide_) : wide_;
         if (line_ <= width_) lines_ = std::max<std::int64_t>(kept_bytes / (view.members() * line_ * bytes), 1);
@@ -136,7 +136,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t stream_bytes = std::int64_t(1) << 15;  // of a row: eight of these stay in a cache
+    static constexpr std::int64_t stream_bytes = std::int64_t(1) << 16;  // of a row: eight of these stay in a cache
     static constexpr std::int64_t kept_bytes = std::int64_t(1) << 19;  // of a strip: half a usual second cache
     static constexpr std::int64_t worth_keeping_bytes = std::int64_t(1) << 12;  // of a row: shorter ones come slowly
     static constexpr std::int64_t most_ranges = 8;
