@@ -72,8 +72,11 @@ void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const 
     const Index room = (panels + 2) * W;
     for (Index q = 0; q < panels; ++q) {
         const auto cap = L::load(caps + q * W), low = L::minus(cap);
-        for (Index r = 0; r < R; ++r)
-            L::store(row + r * room + q * W, L::max(L::min(L::load(from + q * apart + r * step * W), cap), low));
+        for (Index r = 0; r < R; ++r) {
+            const T* const v = from + q * apart + r * step * W;
+            if (Stream) ask_for(v + R * step * W);
+            L::store(row + r * room + q * W, L::max(L::min(L::load(v), cap), low));
+        }
     }
     const T* next = row + skip;
     const auto some = [&](Index i, Index n) __attribute__((always_inline)) {
