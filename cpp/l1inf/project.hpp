@@ -22,16 +22,16 @@ namespace normball {
 
 enum class Method { newton, inverse_total_order, total_order, active_set, semismooth_newton };
 
-// Calls f with the reader that suits the view. Magnitudes are multiplied by `scale`, a power of two, when read.
+// Calls f with the reader that suits the view and the team. Magnitudes are multiplied by `scale`, a power of two, when read.
 template <class F>
-decltype(auto) with_reader(const View& view, double scale, F&& f) {
+decltype(auto) with_reader(const View& view, double scale, const Team& team, F&& f) {
     if (scale == 1.0 && view.dtype == Dtype::f32) {
         if (RunReader<float, false>::can_read(view)) return f(RunReader<float, false>(view));
-        if (StripReader<float>::can_read(view)) return f(StripReader<float>(view));
+        if (StripReader<float>::can_read(view)) return f(StripReader<float>(view, team.threads()));
     }
     if (scale == 1.0 && view.dtype == Dtype::f64) {
         if (RunReader<double, false>::can_read(view)) return f(RunReader<double, false>(view));
-        if (StripReader<double>::can_read(view)) return f(StripReader<double>(view));
+        if (StripReader<double>::can_read(view)) return f(StripReader<double>(view, team.threads()));
     }
     return f(RunReader<double, true>(view, scale));
 }
@@ -41,7 +41,7 @@ inline void read_stats(const View& view, double scale, Team& team, std::vector<d
                        std::vector<double>& peaks) {
     sums.resize(static_cast<std::size_t>(view.groups()));
     peaks.resize(static_cast<std::size_t>(view.groups()));
-    with_reader(view, scale, [&](const auto& reader) { reader.stats(team, {}, sums.data(), peaks.data()); });
+    with_reader(view, scale, team, [&](const auto& reader) { reader.stats(team, {}, sums.data(), peaks.data()); });
 }
 
 class ViewGroups : public Groups {
@@ -78,7 +78,7 @@ inline Outcome solve_textbook(const View& view, double radius, double scale, Met
 inline Outcome solve_at_scale(const View& view, double radius, double scale, Method method, const Solution* warm_start,
                               Team& team, Solution& solution) {
     if (method != Method::newton) return solve_textbook(view, radius, scale, method, team, solution);
-    return with_reader(view, scale, [&]<class Reader>(const Reader& reader) {
+    return with_reader(view, scale, team, [&]<class Reader>(const Reader& reader) {
         return Newton<Reader>(reader, radius, team).solve(warm_start, solution);
     });
 }

@@ -34,9 +34,11 @@ public:
                view.members() < std::int64_t(1) << 24;
     }
 
-    explicit StripReader(const View& view) : view_(view), line_(view.group.inner().extent) {
+    // With a strip at least for each thread.
+    explicit StripReader(const View& view, int threads = 1) : view_(view), line_(view.group.inner().extent) {
         const auto bytes = static_cast<std::int64_t>(sizeof(T));
-        wide_ = stream_bytes / bytes;
+        const std::int64_t share = (line_ / threads + lane_limit) / lane_limit * lane_limit;
+        wide_ = std::min(stream_bytes / bytes, share);
         near_ = !streams(view);
         const std::int64_t narrow = kept_bytes / (view.members() * bytes) / lane_limit * lane_limit;
         width_ = narrow * bytes >= worth_keeping_bytes ? std::min(narrow, wide_) : wide_;
