@@ -173,9 +173,9 @@ inline void guess_lines(const LineArrays& lines, const GuessArrays& guesses, dou
         const double r = (f - theta) / (f + theta), r2 = r * r;
         const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);
         const double x = clamped(bends[i] * log_ratio, -1.5, 1.5);
-        // From far right, among the last few members, the tangent is the best that there is.
+        // From far right, among the last few members, the tangent is the best that there is; but it knows nothing of those below.
         const bool apt = f > 0.125 * theta;
-        const double share_of_one = e / f, tangent = t + (f - theta) * share_of_one;
+        const double share_of_one = e / f, straight = t + (f - theta) * share_of_one, tangent = straight > 0.5 * t ? straight : 0.5 * t;
         const double seen = apt ? t + e * log_ratio * (1.0 + x * (1.0 / 2.0 + x / 6.0)) : tangent;
         const double seen_slope = apt ? e * one_over_theta * (1.0 + x * (1.0 + x * (1.0 / 2.0 + x / 6.0))) : share_of_one;
         const bool looked = e >= 0.0;
@@ -329,12 +329,15 @@ void keep_looks(const LineArrays& lines, const GuessArrays& guesses, double thet
     over_lines(lanes.line, count, lines.count, [=](std::size_t i, Index j) __attribute__((always_inline)) {
         const double number = static_cast<double>(k[j]), at = static_cast<double>(t[j]);
         const double mean = s[j] / number - at, e = mean > 0.0 ? mean : 0.0, f = e * number, run = at - last_t[i];
-        const bool again = (last_e[i] >= 0.0) & (run != 0.0);
+        const bool before = last_e[i] >= 0.0;
+        // So many members lie between the two looks, by what was thought: a few say nothing of a slope.
+        const double crossed = run * last_f[i] * (1.0 + bends[i]), enough = 4.0 * last_e[i] * last_e[i];
+        const bool again = before & ((crossed > enough) | (-crossed > enough));
         const double rest = sum[i] - f, tail = f > theta ? -0.5 : 0.0;
         const double rise = again ? e - last_e[i] : e * (rest - at * number), over = again ? run : at * rest;
         const double slope = rise / over, bulk = slope - 1.0;
         last_t[i] = at, last_f[i] = f, last_e[i] = e;
-        bends[i] = clamped(again ? slope : bulk > tail ? bulk : tail, -1.0, 1e3);
+        bends[i] = clamped(again ? slope : before ? bends[i] : bulk > tail ? bulk : tail, -1.0, 1e3);
     });
 }
 
