@@ -40,7 +40,7 @@ public:
         at_once_ = Packed ? 1 : std::clamp<std::int64_t>(batch_bytes / bytes, 1, batch_limit);
     }
 
-    int rough_looks() const { return 2; }  // that are worth while before exact ones
+    int rough_looks() const { return near_ ? 2 : 0; }  // that are worth while before exact ones
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 

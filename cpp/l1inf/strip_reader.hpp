@@ -46,7 +46,7 @@ public:
     }
 
     // So many looks are worth while before exact ones, which cost no more where memory is what takes time.
-    int rough_looks() const { return near_ ? 2 : 1; }
+    int rough_looks() const { return near_ ? 2 : 0; }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
