@@ -119,12 +119,12 @@ void each_problem(const Problems& problems, Team& team, Body body) {
 
 // An array in the user's order of groups, read or written in the view's own.
 template <class T>
-std::vector<double> in_view_order(const View& view, const T* values) {
-    std::vector<double> ordered(static_cast<std::size_t>(view.groups()));
+Array<double> in_view_order(const View& view, const T* values) {
+    Array<double> ordered(static_cast<std::size_t>(view.groups()));
     view.each_group([&](std::int64_t g, std::int64_t place) { ordered[static_cast<std::size_t>(g)] = values[place]; });
     return ordered;
 }
-void in_user_order(const View& view, const std::vector<double>& ordered, double* values) {
+void in_user_order(const View& view, std::span<const double> ordered, double* values) {
     view.each_group([&](std::int64_t g, std::int64_t place) { values[place] = ordered[static_cast<std::size_t>(g)]; });
 }
 
@@ -207,7 +207,7 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
     nb::gil_scoped_release unlocked;
     Team team(worth_threads(problems.elements(), threads));
     each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
-        std::vector<double> sums, peaks;
+        Array<double> sums, peaks;
         read_stats(problems.at(i), 1.0, helpers, sums, peaks);
         double top = 0.0;
         bool finite = true;
@@ -247,9 +247,9 @@ nb::tuple threshold_groups(nb::handle y, nb::handle x, int dtype, std::uint64_t 
     {
         nb::gil_scoped_release unlocked;
         Team team(worth_threads(view.size(), threads));
-        const std::vector<double> ordered = in_view_order(view, each_radius.data<double>());
-        const std::vector<double> totals = known ? in_view_order(view, known.data<double>()) : std::vector<double>();
-        std::vector<double> solved(ordered.size());
+        const Array<double> ordered = in_view_order(view, each_radius.data<double>());
+        const Array<double> totals = known ? in_view_order(view, known.data<double>()) : Array<double>();
+        Array<double> solved(ordered.size());
         const WriteOrder order{static_cast<Write>(write_kind), tiny, !check_finite};
         const double* given = known ? totals.data() : nullptr;
         result = with_sign ? Thresholds<true>(view, ordered.data(), order, team, solved.data(), given).solve()
@@ -302,7 +302,7 @@ bool tangent_l1inf(nb::handle y, nb::handle v, nb::handle x, int dtype, std::uin
             Team team(worth_threads(problems.elements(), threads));
             each_problem(problems, team, [&](std::int64_t i, Team& helpers) {
                 const View view = problems.at(i);
-                std::vector<double> ordered = in_view_order(view, caps.data<double>());
+                Array<double> ordered = in_view_order(view, caps.data<double>());
                 // Inside the ball nothing is clipped, and every entry moves freely.
                 if (thetas.data<double>()[i] == 0.0) std::fill(ordered.begin(), ordered.end(), HUGE_VAL);
                 const auto* direction = static_cast<const T*>(directions.at(i).out);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <type_traits>
-#include <vector>
+#include <span>
 
 #include "dispatch.hpp"
 #include "view.hpp"
@@ -58,10 +58,7 @@ inline double round_down(double x, Dtype dtype) {
 }
 
 // Sum with the rounding errors carried along: exact to the last bit or two for terms of one sign.
-inline double careful_sum(const double* x, std::size_t n) {
-    return kernels<double>().careful_sum(x, static_cast<std::int64_t>(n));
-}
-inline double careful_sum(const std::vector<double>& x) { return careful_sum(x.data(), x.size()); }
+inline double careful_sum(std::span<const double> x) { return kernels<double>().careful_sum(x.data(), std::ssize(x)); }
 
 // The largest T that is not above x, of either sign.
 template <class T>

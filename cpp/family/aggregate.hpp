@@ -46,7 +46,7 @@ void total_by_runs(const R& runs, bool square, Team& team, double* totals) {
         parts[static_cast<std::size_t>(t)] = total(t / pieces, first, std::min(piece_elements, n - first));
     });
     for (std::int64_t g = 0; g < m; ++g)
-        totals[g] = careful_sum(parts.data() + g * pieces, static_cast<std::size_t>(pieces));
+        totals[g] = careful_sum({parts.data() + g * pieces, static_cast<std::size_t>(pieces)});
 }
 
 // Groups side by side, their members far apart.
@@ -93,7 +93,7 @@ inline double scaled_norm(const View& view, std::int64_t group) {
 inline void aggregate(const View& view, Aggregate kind, Team& team, double* values) {
     const std::int64_t m = view.groups();
     if (kind == Aggregate::peak) {
-        std::vector<double> sums, peaks;
+        Array<double> sums, peaks;
         read_stats(view, 1.0, team, sums, peaks);
         for (std::int64_t g = 0; g < m; ++g) {
             const auto u = static_cast<std::size_t>(g);

@@ -22,11 +22,10 @@ template <class T>
 }
 
 // What to ask for while row j is read, element by element: a later part of the row, or a later row of the `coming` ones. The
-// hardware does not follow rows that end soon, nor reads between which much is written. Null where nothing is to be asked for.
+// hardware does not follow rows that end soon, nor reads between which much is written.
 template <class T, class RowOf>
 const T* to_ask_for(Index j, Index n, Index coming, RowOf row) {
     constexpr Index far = (Index(1) << 14) / sizeof(T);
-    if (coming == 0) return nullptr;
     if (n >= far) return row(j) + far;
     const Index later = j + far / n;
     return row(later < coming ? later : coming - 1);
@@ -35,14 +34,14 @@ const T* to_ask_for(Index j, Index n, Index coming, RowOf row) {
 // Calls term(magnitudes, which of 4 accumulators) for all of y, and fold() before any accumulator has taken more than a
 // few terms. The order depends on n alone: starting at an aligned address would read faster, but give other bits for the
 // same numbers elsewhere in memory. Everything is inlined, or the accumulators would live in memory.
-template <class T, class Term, class Fold>
+template <class T, bool Near, class Term, class Fold>
 [[gnu::always_inline]] inline void over_row(const T* y, Index n, const T* ahead, Term term, Fold fold, Index i = 0) {
     using L = Lanes<T>;
     constexpr Index W = L::width, block = 32 * W;
     while (n - i >= 4 * W) {
         const Index end = n - i < block ? n : i + block;
         for (; i + 4 * W <= end; i += 4 * W) {
-            if (ahead != nullptr)
+            if (!Near)
                 for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
             for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(y + i + u * W)), u);
         }
@@ -50,7 +49,7 @@ template <class T, class Term, class Fold>
     }
     // Written out: an accumulator chosen by a variable would live in memory.
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 0), i += W;
-    if (ahead != nullptr && n - i > 0) ask_for(ahead + i), ask_for(ahead + n - 1);
+    if (!Near && n - i > 0) ask_for(ahead + i), ask_for(ahead + n - 1);
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 1), i += W;
     if (n - i >= W) term(L::magnitude(L::load(y + i)), 2), i += W;
     if (n - i > 0) term(L::magnitude(L::load_first(y + i, n - i)), 3);
@@ -103,8 +102,8 @@ struct RowBlock {
     }
 };
 
-template <class T>
-void row_stats(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
+template <class T, bool Near>
+void row_stats_of(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     for (Index g = 0; g < count; g += Block::rows) {
@@ -112,13 +111,16 @@ void row_stats(const T* y, Index n, Index stride, Index count, Index coming, dou
         Block block;
         typename L::Reg peak[Block::rows];
         for (Index j = 0; j < rows; ++j, y += stride) {
-            const T* const ahead = to_ask_for<T>(0, n, coming > 0 ? coming - g - j : 0, [=](Index i) { return y + i * stride; });
+            const T* const ahead = Near ? nullptr : to_ask_for<T>(0, n, coming - g - j, [=](Index i) { return y + i * stride; });
             Folded<T> s;
             typename L::Reg top[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
             const Index begun = n >= 4 * L::width ? 4 * L::width : 0;  // which spares short rows a third of the work
             if (begun > 0)
-                for (int u = 0; u < 4; ++u) s.part[u] = top[u] = L::magnitude(L::load(y + u * L::width));
-            over_row(
+                for (int u = 0; u < 4; ++u) {
+                    if (!Near) ask_for(ahead + u * L::width);
+                    s.part[u] = top[u] = L::magnitude(L::load(y + u * L::width));
+                }
+            over_row<T, Near>(
                 y, n, ahead,
                 [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                     s.part[u] = L::add(s.part[u], v);
@@ -136,7 +138,12 @@ void row_stats(const T* y, Index n, Index stride, Index count, Index coming, dou
 }
 
 template <class T>
-void rows_above(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k) {
+void row_stats(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
+    (coming == 0 ? row_stats_of<T, true> : row_stats_of<T, false>)(y, n, stride, count, coming, sums, peaks);
+}
+
+template <class T, bool Near>
+void rows_above_of(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     for (Index g = 0; g < count; g += Block::rows) {
@@ -146,8 +153,8 @@ void rows_above(const T* const* y, Index n, Index count, Index coming, const T* 
             const auto threshold = L::all(t[g + j]);
             Folded<T> sum;
             Index number = 0;
-            over_row(
-                y[g + j], n, to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; }),
+            over_row<T, Near>(
+                y[g + j], n, Near ? nullptr : to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; }),
                 [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                     const auto m = L::above(v, threshold);
                     sum.part[u] = L::add_where(m, sum.part[u], v);
@@ -163,9 +170,14 @@ void rows_above(const T* const* y, Index n, Index count, Index coming, const T* 
     }
 }
 
-// Sums of T take four terms before they go on in double: exact but for the rounding of three additions.
 template <class T>
-void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
+void rows_above(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k) {
+    (coming == 0 ? rows_above_of<T, true> : rows_above_of<T, false>)(y, n, count, coming, t, s, k);
+}
+
+// Sums of T take four terms before they go on in double: exact but for the rounding of three additions.
+template <class T, bool Near>
+void rows_gap_of(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     constexpr Index W = L::width;
@@ -176,7 +188,7 @@ void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t,
         for (Index j = 0; j < rows; ++j) {
             const auto threshold = L::all(t[g + j]);
             const T* const row = y[g + j];
-            const T* const ahead = to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; });
+            const T* const ahead = Near ? nullptr : to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; });
             auto down = L::all(below[g + j]), up = L::all(above[g + j]);
             Sum<T> sum;
             Index number = 0;
@@ -190,13 +202,13 @@ void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t,
             Index i = 0;
             for (; i + 4 * W <= n; i += 4 * W) {
                 auto part = L::all(0);
-                if (ahead != nullptr)
+                if (!Near)
                     for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
                 for (int u = 0; u < 4; ++u) part = term(L::magnitude(L::load(row + i + u * W)), part);
                 sum.add(part);
             }
             auto part = L::all(0);
-            if (ahead != nullptr && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
+            if (!Near && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
             for (; i + W <= n; i += W) part = term(L::magnitude(L::load(row + i)), part);
             // Lanes past the end read as 0: never above t, and no rival to `below`, which is at least 0.
             if (i < n) part = term(L::magnitude(L::load_first(row + i, n - i)), part);
@@ -211,6 +223,11 @@ void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t,
         Block::store(greatest, below + g, rows, L::max);
         Block::store(least, above + g, rows, L::min);
     }
+}
+
+template <class T>
+void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
+    (coming == 0 ? rows_gap_of<T, true> : rows_gap_of<T, false>)(y, n, count, coming, t, s, k, below, above);
 }
 
 // How many elements come before the first address at which a register of x may be streamed.

@@ -17,7 +17,7 @@ namespace normball {
 
 // Sums, peaks and caps at theta, one each for every group of the sample; groups without a cap do not count. False where there
 // are too few.
-inline bool fit_caps(const std::vector<double>& sums, const std::vector<double>& peaks, const std::vector<double>& caps,
+inline bool fit_caps(std::span<const double> sums, std::span<const double> peaks, std::span<const double> caps,
                      double theta, CapFit& fit) {
     constexpr std::size_t unknowns = 3;
     std::vector<std::array<double, unknowns + 1>> rows;  // the three logarithms, and that of the cap

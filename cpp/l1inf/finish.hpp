@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
+#include "array.hpp"
 #include "rounding.hpp"
 #include "l1inf/problem.hpp"
 
 namespace normball {
 
 // Caps, not scaled any more, as the array's dtype holds them, and never rounded up.
-inline void round_caps(const std::vector<double>& caps, double scale, Dtype dtype, std::vector<double>& rounded) {
+inline void round_caps(const Array<double>& caps, double scale, Dtype dtype, Array<double>& rounded) {
     for (std::size_t i = 0; scale != 1.0 && i < caps.size(); ++i) {
         // Dividing by a power of two is exact unless the result is subnormal.
         const double x = caps[i] / scale;
@@ -29,8 +29,8 @@ inline void round_caps(const std::vector<double>& caps, double scale, Dtype dtyp
 // own rounding. The excess is shared out as a change of theta would share it; what rounding leaves of it is scaled away.
 inline void finish(double radius, double scale, Dtype dtype, Solution& solution) {
     // A cap may have cancelled to nothing and still have its share of the excess.
-    const std::vector<std::size_t>& active = solution.active;
-    std::vector<double> caps(active.size()), weights(active.size()), rounded(active.size());
+    const Array<std::size_t>& active = solution.active;
+    Array<double> caps(active.size()), weights(active.size()), rounded(active.size());
     for (std::size_t i = 0; i < active.size(); ++i) {
         const std::int64_t k = solution.clipped[active[i]];
         caps[i] = solution.mu[active[i]], weights[i] = k > 0 ? 1.0 / static_cast<double>(k) : 0.0;

@@ -101,13 +101,13 @@ public:
     }
 
     // The caps at a given theta, after one more look where they are doubtful, and their sum.
-    std::vector<double> caps_at(double theta, double lean, double& total) {
+    Array<double> caps_at(double theta, double lean, double& total) {
         double slope = 0.0;
         const auto guess = [&] { kernels<T>().guess_lines(lines_.arrays(), arrays(), theta, share_, lean, &total, &slope); };
         guess();
         const Array<std::size_t> doubtful = doubtful_lines(theta);
         if (std::ssize(doubtful) > allowed(theta)) look(doubtful, theta, false), guess();
-        std::vector<double> caps(lines_.size());
+        Array<double> caps(lines_.size());
         for (std::size_t i = 0; i < caps.size(); ++i) caps[i] = lines_.sum[i] > theta ? lines_.cap(i, theta) : 0.0;
         return caps;
     }

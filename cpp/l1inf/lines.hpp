@@ -37,12 +37,12 @@ struct Lines {
     Array<double> below, above;  // -1: not yet read
 
     // A line for each of the groups. All are still to be read.
-    Lines(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups) {
+    Lines(std::span<const double> sums, std::span<const double> peaks, std::span<const std::int64_t> groups) {
         add(sums, peaks, groups, 0);
     }
 
     // Others, from a place on to which idle lines lead.
-    void add(const std::vector<double>& sums, const std::vector<double>& peaks, std::span<const std::int64_t> groups,
+    void add(std::span<const double> sums, std::span<const double> peaks, std::span<const std::int64_t> groups,
              std::int64_t place) {
         const std::size_t begin = size(), first = static_cast<std::size_t>(place), n = first + groups.size();
         group.resize(n), sum.resize(n), top.resize(n), mean.resize(n), weight.resize(n);
@@ -88,7 +88,7 @@ struct Lines {
 
 // The groups that are non-zero at theta, in rising order.
 template <class T>
-Array<std::int64_t> groups_above(const std::vector<double>& sums, double theta) {
+Array<std::int64_t> groups_above(std::span<const double> sums, double theta) {
     Array<std::int64_t> found(sums.size());
     found.resize(static_cast<std::size_t>(kernels<T>().list_above(sums.data(), std::ssize(sums), theta, found.data())));
     return found;
@@ -98,7 +98,7 @@ Array<std::int64_t> groups_above(const std::vector<double>& sums, double theta) 
 // lands left of the root from anywhere, so some of the groups may tell where to begin. Any bound will do, if it is one: the
 // sums carry the rounding of their additions in T.
 template <class T>
-double two_line_bound(const std::vector<double>& sums, const std::vector<double>& peaks, double radius, double n) {
+double two_line_bound(std::span<const double> sums, std::span<const double> peaks, double radius, double n) {
     constexpr std::size_t share = 16, fewest = 64 * share;
     double theta = 0.0;
     if (sums.size() >= fewest) {
@@ -122,7 +122,7 @@ double two_line_bound(const std::vector<double>& sums, const std::vector<double>
 // Root of the highest caps that sums and peaks allow: theta is not above it, but for a hundredth. Newton's method from the
 // left, a few steps.
 template <class T>
-double theta_ceiling(const std::vector<double>& sums, const std::vector<double>& peaks, double radius, double floor) {
+double theta_ceiling(std::span<const double> sums, std::span<const double> peaks, double radius, double floor) {
     double theta = floor;
     for (int steps = 0; steps < 6; ++steps) {
         double value = 0.0, slope = 0.0;

@@ -37,14 +37,14 @@ enum class Outcome { projected, interior, out_of_range };
 inline constexpr double smallest_peak = 0x1p-800, largest_peak = 0x1p800, largest_float_peak = 0x1p120;
 
 // Whether there is anything to solve, from the sums and peaks of all the groups.
-inline Outcome classify(const std::vector<double>& sums, const std::vector<double>& peaks, double radius,
+inline Outcome classify(std::span<const double> sums, std::span<const double> peaks, double radius,
                         double largest = largest_peak) {
     const double top = largest_of(peaks);
     if (!std::isfinite(careful_sum(sums)) || top > largest || (top < smallest_peak && top > 0.0)) return Outcome::out_of_range;
     return careful_sum(peaks) <= radius ? Outcome::interior : Outcome::projected;
 }
 
-inline Solution interior_solution(std::vector<double> peaks) {
+inline Solution interior_solution(Array<double> peaks) {
     Solution solution;
     solution.interior = true;
     solution.reads = 1.0;
@@ -65,7 +65,7 @@ public:
     Outcome solve(const Solution* warm_start, Solution& solution) {
         solution = {};
         const auto groups = static_cast<std::size_t>(reader_.groups());
-        std::vector<double> sums(groups), peaks(groups);
+        Array<double> sums(groups), peaks(groups);
         [[maybe_unused]] auto picked = reader_.stats(team_, non_zero_before(warm_start), sums.data(), peaks.data());
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
         const Outcome outcome = classify(sums, peaks, radius_, largest);
@@ -104,18 +104,18 @@ private:
         return groups;
     }
 
-    static std::int64_t count_above(const std::vector<double>& sums, double theta) {
+    static std::int64_t count_above(std::span<const double> sums, double theta) {
         std::int64_t count = 0;
         for (const double sum : sums) count += sum > theta;
         return count;
     }
 
     // Whether so few groups are non-zero at theta that they are worth a copy.
-    bool few_above(const std::vector<double>& sums, double theta) const {
+    bool few_above(std::span<const double> sums, double theta) const {
         return 4 * count_above(sums, theta) <= reader_.groups();
     }
 
-    static double peaks_above(double theta, const std::vector<double>& sums, const std::vector<double>& peaks) {
+    static double peaks_above(double theta, std::span<const double> sums, std::span<const double> peaks) {
         double all = 0.0;
         for (std::size_t g = 0; g < sums.size(); ++g) all += sums[g] > theta ? peaks[g] : 0.0;
         return all;
@@ -124,7 +124,7 @@ private:
     // The solution for the groups that the first read has copied, and those few that turn out to be non-zero as well. A theta of
     // fewer groups is a lower bound. False where too many come up; start and floor are then the better for it.
     template <class Picker>
-    bool solve_picked(Picker& picker, FirstGuess& start, const std::vector<double>& sums, const std::vector<double>& peaks,
+    bool solve_picked(Picker& picker, FirstGuess& start, std::span<const double> sums, std::span<const double> peaks,
                       double& floor, Solution& solution) const {
         const std::vector<std::int64_t>& groups = picker.copy().groups;
         double all = 0.0;
@@ -169,8 +169,8 @@ private:
 
     // The solution for the groups that are non-zero at `from` alone, which are not all in the ball. `floor` is a lower bound
     // of their theta.
-    void solve_above(double from, const FirstGuess& start, double floor, const std::vector<double>& sums,
-                     const std::vector<double>& peaks, Solution& solution) const {
+    void solve_above(double from, const FirstGuess& start, double floor, std::span<const double> sums,
+                     std::span<const double> peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
         Lines<T> lines(sums, peaks, groups_above<T>(sums, from));
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
@@ -210,8 +210,8 @@ private:
     static constexpr double near_bounds = 1.1, nearer = 0.22, far_bounds = 16.0, middle = 0.5;
 
     // Where to begin: at the caps of the last call; else at an estimate of theta, and how far caps lie between their bounds.
-    FirstGuess first_start(const Solution* warm_start, bool may_sample, const std::vector<double>& sums,
-                           const std::vector<double>& peaks, double floor) const {
+    FirstGuess first_start(const Solution* warm_start, bool may_sample, std::span<const double> sums,
+                           std::span<const double> peaks, double floor) const {
         FirstGuess start{floor};
         if (warm_start != nullptr) {
             start.caps = warm_start->mu.data();
@@ -234,7 +234,7 @@ private:
     struct Bounds {
         double lowest = 0.0, lowest_slope = 0.0, highest = 0.0, highest_slope = 0.0;
     };
-    Bounds bounds(const std::vector<double>& sums, const std::vector<double>& peaks, double theta) const {
+    Bounds bounds(std::span<const double> sums, std::span<const double> peaks, double theta) const {
         Bounds all;
         const auto count = std::ssize(sums);
         kernels<T>().two_lines(sums.data(), peaks.data(), count, theta, share(), &all.lowest, &all.lowest_slope);
@@ -245,7 +245,7 @@ private:
     // Finds the caps of a spread-out sample of the groups. How far these lie between the bounds that sums and peaks give, which
     // are known of all the groups, tells theta for all, and so at which theta the caps of the sample are wanted. How they go
     // with sums and peaks tells where to look for those of the others.
-    void sample(const std::vector<double>& sums, const std::vector<double>& peaks, double floor, double ceiling,
+    void sample(std::span<const double> sums, std::span<const double> peaks, double floor, double ceiling,
                 FirstGuess& start) const {
         constexpr std::int64_t step = Reader::cluster;
         const std::int64_t m = reader_.groups(), clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
@@ -267,7 +267,7 @@ private:
         for (int corrections = 0; corrections < most_corrections; ++corrections) {
             const double theta = start.theta;
             double total = 0.0;
-            const std::vector<double> caps = guesses.caps_at(theta, start.lean, total);
+            const Array<double> caps = guesses.caps_at(theta, start.lean, total);
             const Bounds some = bounds(some_sums, some_peaks, theta), all = bounds(sums, peaks, theta);
             if (!(some.highest > some.lowest)) return;
             start.lean = std::clamp((total - some.lowest) / (some.highest - some.lowest), 0.0, 1.0);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "array.hpp"
 #include "scratch.hpp"
 #include "view.hpp"
 
@@ -26,9 +27,9 @@ struct GroupCopy {
 // and clipped_j = 0. For a point of the ball theta is 0 and the caps are the peaks.
 struct Solution {
     double theta = 0.0;
-    std::vector<double> mu;
-    std::vector<std::int64_t> clipped;
-    std::vector<std::size_t> active;  // the groups that are not zero, unless their caps cancel
+    Array<double> mu;
+    Array<std::int64_t> clipped;
+    Array<std::size_t> active;  // the groups that are not zero, unless their caps cancel
     bool interior = false;
     double reads = 0.0;             // reads of the matrix, in matrices
     std::int64_t order_steps = 0;  // the J of the paper, for the method that walks its total order

@@ -37,8 +37,7 @@ decltype(auto) with_reader(const View& view, double scale, const Team& team, F&&
 }
 
 // Sums and peaks of all the groups.
-inline void read_stats(const View& view, double scale, Team& team, std::vector<double>& sums,
-                       std::vector<double>& peaks) {
+inline void read_stats(const View& view, double scale, Team& team, Array<double>& sums, Array<double>& peaks) {
     sums.resize(static_cast<std::size_t>(view.groups()));
     peaks.resize(static_cast<std::size_t>(view.groups()));
     with_reader(view, scale, team, [&](const auto& reader) { reader.stats(team, {}, sums.data(), peaks.data()); });
@@ -46,7 +45,7 @@ inline void read_stats(const View& view, double scale, Team& team, std::vector<d
 
 class ViewGroups : public Groups {
 public:
-    ViewGroups(const View& view, double scale, const std::vector<double>& sums, const std::vector<double>& peaks)
+    ViewGroups(const View& view, double scale, std::span<const double> sums, std::span<const double> peaks)
         : Groups(view.groups(), view.members(), sums.data(), peaks.data()), view_(view), scale_(scale) {}
     void load(std::int64_t group, double* to) const override {
         load_magnitudes(view_, group, 0, members(), scale_, to);
@@ -59,7 +58,7 @@ private:
 
 inline Outcome solve_textbook(const View& view, double radius, double scale, Method method, Team& team,
                               Solution& solution) {
-    std::vector<double> sums, peaks;
+    Array<double> sums, peaks;
     read_stats(view, scale, team, sums, peaks);
     const Outcome outcome = classify(sums, peaks, radius);
     if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
@@ -100,7 +99,7 @@ inline double scale_of(const View& view) {
 
 // Radius 0: every cap is 0, and theta is the largest sum.
 inline Outcome solve_zero_radius(const View& view, double scale, Team& team, Solution& solution) {
-    std::vector<double> sums, peaks;
+    Array<double> sums, peaks;
     read_stats(view, scale, team, sums, peaks);
     solution = {};
     solution.theta = *std::max_element(sums.begin(), sums.end()) / scale;
