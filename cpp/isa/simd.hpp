@@ -2,7 +2,7 @@
 // max_unless are not negative.
 //
 // Included once by each file of isa/, under that file's compiler flags and inside its own namespace, so that code for
-// one instruction set can never be linked in place of another's. For the same reason nothing here, nor in kernels.hpp,
+// one instruction set can never be linked in place of another's. For the same reason nothing here, nor in the kernels,
 // uses a template of the standard library: the linker keeps one copy of those for the whole program.
 #pragma once
 
