@@ -27,7 +27,7 @@ struct FirstGuess {
     // the highest cap that is possible.
     double lean = 0.0;
     bool fitted = false;
-    CapFit fit;  // better: how caps go with sums and peaks
+    CapFit fit = {};  // better: how caps go with sums and peaks
     const double* caps = nullptr;  // or where they lay in an earlier call: one for each group, any numbers at all
 };
 

@@ -251,7 +251,7 @@ void check_long_walks() {
 // at radius 1. At radius 1 the second group, made (1, 1), is zero, and theta is 2.
 void check_by_hand() {
     const auto check = [](const Matrix& matrix, double radius, double theta, std::vector<double> mu,
-                          const std::vector<std::int64_t>& clipped) {
+                          const normball::Array<std::int64_t>& clipped) {
         const std::vector<double> sums{matrix.y[0] + matrix.y[1], matrix.y[2] + matrix.y[3]};
         const std::vector<double> peaks{matrix.y[0], matrix.y[2]};
         const MatrixGroups groups(matrix, sums, peaks);
