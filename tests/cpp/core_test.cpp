@@ -17,7 +17,6 @@
 #include <limits>
 #include <numeric>
 #include <random>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -252,7 +251,7 @@ template <class T>
 bool same_bits(const T& a, const T& b) {
     return std::memcmp(&a, &b, sizeof(T)) == 0;
 }
-bool same_bits(std::span<const double> a, std::span<const double> b) {
+bool same_bits(const Array<double>& a, const Array<double>& b) {
     return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) { return same_bits(x, y); });
 }
 bool same_bits(const Solution& a, const Solution& b) {
