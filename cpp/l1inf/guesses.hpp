@@ -90,13 +90,17 @@ public:
             else
                 theta = solve(theta, start.lean);
             const std::int64_t few = allowed(theta);
-            const Array<std::size_t> unread = lines_.stale(theta);
-            if (looks == most_looks || std::ssize(unread) <= few) return theta;
-            if (exact && Reader::neighbours && 4 * std::ssize(unread) <= reader_.groups()) return theta;  // they are copied next
-            const Array<std::size_t> doubtful = doubtful_lines(theta);
+            Array<std::size_t> which = lines_.stale(theta);
+            if (looks == most_looks || std::ssize(which) <= few) return theta;
+            if (exact && Reader::neighbours && 4 * std::ssize(which) <= reader_.groups()) return theta;  // they are copied next
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
-            exact = (start.sure && !Reader::neighbours) || std::ssize(doubtful) <= few || looks >= reader_.rough_looks();
-            look(exact || Reader::neighbours ? unread : doubtful, theta, exact);
+            exact = (start.sure && !Reader::neighbours) || looks >= reader_.rough_looks();
+            if (!exact) {
+                Array<std::size_t> doubtful = doubtful_lines(theta);
+                exact = std::ssize(doubtful) <= few;
+                if (!exact && !Reader::neighbours) which.swap(doubtful);
+            }
+            look(which, theta, exact);
         }
     }
 
