@@ -56,8 +56,14 @@ inline void highest_caps(const double* sums, const double* peaks, Index count, d
     *value = total(values), *slope = total(slopes);
 }
 
+// Lists the lanes of a register that are named, which are mostly all of them or none.
 template <class Number>
 Index list_bits(unsigned bits, Index from, Number* found) {
+    constexpr Index width = Lanes<double>::width;
+    if (bits == (1u << width) - 1u) {
+        for (Index j = 0; j < width; ++j) found[j] = static_cast<Number>(from + j);
+        return width;
+    }
     Index number = 0;
     for (; bits != 0; bits &= bits - 1) found[number++] = static_cast<Number>(from + __builtin_ctz(bits));
     return number;

@@ -95,7 +95,7 @@ public:
             if (exact && Reader::neighbours && 4 * std::ssize(which) <= reader_.groups()) return theta;  // they are copied next
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
             exact = (start.sure && !Reader::neighbours) || looks >= reader_.rough_looks();
-            if (!exact) {
+            if (!exact && looks > 0) {
                 Array<std::size_t> doubtful = doubtful_lines(theta);
                 exact = std::ssize(doubtful) <= few;
                 if (!exact && !Reader::neighbours) which.swap(doubtful);

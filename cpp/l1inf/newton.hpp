@@ -286,14 +286,16 @@ private:
         const auto groups = static_cast<std::size_t>(reader_.groups());
         solution.mu.assign(groups, 0.0);
         solution.clipped.assign(groups, 0);
-        solution.active.clear();
+        solution.active.resize(lines.size());
+        std::size_t active = 0;
         for (std::size_t i = 0; i < lines.size(); ++i) {
             if (lines.sum[i] <= solution.theta) continue;
             const auto g = static_cast<std::size_t>(lines.group[i]);
-            solution.active.push_back(g);
+            solution.active[active++] = g;
             solution.mu[g] = lines.cap(i, solution.theta);
             solution.clipped[g] = static_cast<std::int64_t>(1.0 / lines.weight[i] + 0.5);
         }
+        solution.active.resize(active);
     }
 
     const Reader& reader_;

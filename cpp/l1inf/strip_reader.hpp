@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -109,9 +110,17 @@ public:
         Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
         Registers place(view_, lanes);
         std::int64_t first = 0;
-        for (const std::size_t i : stale) {
+        for (std::size_t s = 0; s < stale.size(); ++s) {
+            const std::size_t i = stale[s], rest = static_cast<std::size_t>(lanes - 1), last = s + rest;
             if (place.go_to(places[i])) first = batch.add_unit(place.at);
-            batch.line[first + place.lane] = i;
+            // Mostly all the groups of a register are wanted.
+            if (place.lane == 0 && lanes <= line_ && last < stale.size() && stale[last] == i + rest &&
+                places[i + rest] == places[i] + lanes - 1) {
+                std::iota(batch.line + first, batch.line + first + lanes, i);
+                s = last;
+            } else {
+                batch.line[first + place.lane] = i;
+            }
         }
         return settle(
             lines, batch, purpose,

@@ -25,10 +25,10 @@ template <class Reader>
 bool visit(const Reader& reader, Lines<typename Reader::T>& lines, std::span<const std::int64_t> place,
            std::span<const std::size_t> which, const Visit& purpose, Team& team) {
     std::vector<std::span<const std::size_t>> jobs;
-    for (std::size_t begin = 0, end; begin < which.size(); begin = end) {
-        const std::int64_t last = reader.chunk_end(place[which[begin]]);
-        for (end = begin + 1; end < which.size() && place[which[end]] < last;) ++end;
-        jobs.push_back(which.subspan(begin, end - begin));
+    for (auto left = which; !left.empty(); left = left.subspan(jobs.back().size())) {
+        const std::int64_t last = reader.chunk_end(place[left.front()]);
+        const auto end = std::partition_point(left.begin(), left.end(), [=](std::size_t i) { return place[i] < last; });
+        jobs.emplace_back(left.begin(), end);
     }
     std::vector<char> news(jobs.size());
     team.run(std::ssize(jobs), [&](std::int64_t j) {
