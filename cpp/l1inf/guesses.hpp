@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -100,6 +101,8 @@ public:
                 exact = std::ssize(doubtful) <= few;
                 if (!exact && !Reader::neighbours) which.swap(doubtful);
             }
+            if (Reader::neighbours && 4 * which.size() >= 3 * lines_.size())
+                which.resize(lines_.size()), std::iota(which.begin(), which.end(), std::size_t(0));
             look(which, theta, exact);
         }
     }

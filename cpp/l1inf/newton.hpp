@@ -172,8 +172,10 @@ private:
     void solve_above(double from, const FirstGuess& start, double floor, std::span<const double> sums,
                      std::span<const double> peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
-        Lines<T> lines(sums, peaks, groups_above<T>(sums, from));
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
+        // Neighbours are read together: where most of them are wanted, lines for all keep to their lanes.
+        const bool most = Reader::neighbours && 4 * count_above(sums, from) >= 3 * reader_.groups();
+        Lines<T> lines(sums, peaks, groups_above<T>(sums, most ? 0.0 : from));
         double read = groups * members;
         const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy) {
             Search found(reader, lines, place, may_copy, radius_, team_);
