@@ -107,13 +107,16 @@ public:
         }
     }
 
-    // The caps at a given theta, after one more look where they are doubtful, and their sum.
-    Array<double> caps_at(double theta, double lean, double& total) {
+    // The caps at a given theta, and their sum: after one more look where they are doubtful, or until they are exact.
+    Array<double> caps_at(double theta, double lean, bool exactly, double& total) {
         double slope = 0.0;
         const auto guess = [&] { kernels<T>().guess_lines(lines_.arrays(), arrays(), theta, share_, lean, &total, &slope); };
         guess();
-        const Array<std::size_t> doubtful = doubtful_lines(theta);
-        if (std::ssize(doubtful) > allowed(theta)) look(doubtful, theta, false), guess();
+        for (int looks = 0; looks < (exactly ? most_looks : 1); ++looks) {
+            const Array<std::size_t> which = exactly ? lines_.stale(theta) : doubtful_lines(theta);
+            if (std::ssize(which) <= (exactly ? 0 : allowed(theta))) break;
+            look(which, theta, exactly), guess();
+        }
         Array<double> caps(lines_.size());
         for (std::size_t i = 0; i < caps.size(); ++i) caps[i] = lines_.sum[i] > theta ? lines_.cap(i, theta) : 0.0;
         return caps;

@@ -266,10 +266,11 @@ private:
         Lines<T> lines(some_sums, some_peaks, place);
         Guesses guesses(gathered, lines, place, radius_, 0.0, alone);
         Secant secant(radius_);
+        bool exactly = false;  // in the end: caps that are off by a member or two make a poor fit
         for (int corrections = 0; corrections < most_corrections; ++corrections) {
             const double theta = start.theta;
             double total = 0.0;
-            const Array<double> caps = guesses.caps_at(theta, start.lean, total);
+            const Array<double> caps = guesses.caps_at(theta, start.lean, exactly, total);
             const Bounds some = bounds(some_sums, some_peaks, theta), all = bounds(sums, peaks, theta);
             if (!(some.highest > some.lowest)) return;
             start.lean = std::clamp((total - some.lowest) / (some.highest - some.lowest), 0.0, 1.0);
@@ -278,7 +279,8 @@ private:
             const double estimated_slope = all.lowest_slope + start.lean * (all.highest_slope - all.lowest_slope);
             if (!(estimate > 0.0)) return;
             start.theta = std::clamp(secant.step(theta, estimate, estimated_slope), floor, ceiling);
-            if (std::fabs(start.theta - theta) < 0.05 * theta && std::fabs(estimate - radius_) < 0.1 * radius_) return;
+            if (exactly) return;
+            exactly = std::fabs(start.theta - theta) < 0.05 * theta && std::fabs(estimate - radius_) < 0.1 * radius_;
         }
     }
 
