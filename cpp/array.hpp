@@ -16,7 +16,7 @@
 
 namespace normball {
 
-// Pieces of memory, and some that a thread has given back: 8 MB at most.
+// Pieces of memory, and some that a thread has given back: 8 MB at most. Small ones are left to the system, which has them ready.
 class KeptPieces {
 public:
     KeptPieces() = default;
@@ -28,6 +28,7 @@ public:
     }
 
     void* take(std::size_t bytes) {
+        if (bytes < least) return ::operator new(bytes);
         const std::size_t size = rounded(bytes);
         for (Piece& piece : pieces_)
             if (piece.size == size) return held_ -= size, piece.size = 0, std::exchange(piece.memory, nullptr);
@@ -41,6 +42,7 @@ public:
     }
 
     void keep(void* memory, std::size_t bytes) {
+        if (bytes < least) return ::operator delete(memory);
         const std::size_t size = rounded(bytes);
         for (Piece& piece : pieces_) {
             if (piece.size > 0 || held_ + size > most_held) continue;

@@ -81,6 +81,9 @@ public:
     // The axis of neighbours; a single element where there is none.
     Axis inner() const { return size_ == 0 ? Axis{1, {}} : axes_[static_cast<std::size_t>(size_ - 1)]; }
     std::int64_t outer_count() const { return count_ / inner().extent; }
+    bool in_place() const {
+        return std::all_of(axes_.begin(), axes_.begin() + size_, [](const Axis& a) { return a.stride.in == a.stride.out; });
+    }
 
     Offset at(std::int64_t index) const { return decode(index, size_); }
     // Offset of the index-th run of the inner axis.
@@ -117,13 +120,14 @@ struct View {
     Dtype dtype = Dtype::f64;
     const void* in = nullptr;
     void* out = nullptr;  // nullptr where nothing is to be written
-    bool blank = false;   // the output is zeros, in memory that is fresh from the system
+    bool blank = false;   // the output of groups of which nothing is left is zeros
     std::int64_t info = 0;  // where the first group stands in the user's order
     Axes group, member;
 
     std::int64_t groups() const { return group.count(); }
     std::int64_t members() const { return member.count(); }
     std::int64_t size() const { return groups() * members(); }
+    bool in_place() const { return in == out && group.in_place() && member.in_place(); }
 
     std::pair<std::int64_t, std::int64_t> reach(std::int64_t Offset::* which) const {
         const auto across = group.reach(which), along = member.reach(which);

@@ -9,6 +9,7 @@
 #include <complex>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "dispatch.hpp"
@@ -268,6 +269,17 @@ inline void write(const View& view, Write kind, const double* p, bool tiny, Team
             if (fast && group.in == 1 && group.out == 1) return write_strips<T>(view, kind, p, stream, team);
         }
         write_anywhere<T>(view, kind, p);
+    });
+}
+
+inline void write_zeros(const View& view, std::span<const std::int64_t> groups) {
+    const Axis inner = view.member.inner();
+    with_type(view.dtype, [&]<class T>(T*) {
+        for (const std::int64_t g : groups)
+            for (std::int64_t run = 0; run < view.member.outer_count(); ++run) {
+                T* const x = static_cast<T*>(view.out) + (view.group.at(g) + view.member.outer_at(run)).out;
+                for (std::int64_t i = 0; i < inner.extent; ++i) x[i * inner.stride.out] = T{};
+            }
     });
 }
 

@@ -115,7 +115,9 @@ void strip_lay_to(const T* from, Index apart, Index panels, Index skip, const T*
 template <class T>
 void strip_lay(const T* from, Index apart, Index panels, Index skip, const T* caps, T* row, T* x, Index stride, Index rows,
                Index width, const std::uint8_t* picked, bool stream, bool blank) {
-    const auto by = !stream ? strip_lay_to<T, false, false> : blank ? strip_lay_to<T, true, true> : strip_lay_to<T, true, false>;
+    const auto by = stream  ? blank ? strip_lay_to<T, true, true> : strip_lay_to<T, true, false>
+                    : blank ? strip_lay_to<T, false, true>
+                            : strip_lay_to<T, false, false>;
     by(from, apart, panels, skip, caps, row, x, stride, rows, width, picked);
 }
 

@@ -65,7 +65,9 @@ public:
     Outcome solve(const Solution* warm_start, Solution& solution) {
         solution = {};
         const auto groups = static_cast<std::size_t>(reader_.groups());
-        Array<double> sums(groups), peaks(groups);
+        Array<double> peaks(groups);
+        solution.sums.resize(groups);
+        const std::span<double> sums = solution.sums;
         [[maybe_unused]] auto picked = reader_.stats(team_, non_zero_before(warm_start), sums.data(), peaks.data());
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
         const Outcome outcome = classify(sums, peaks, radius_, largest);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -176,8 +177,30 @@ private:
     static constexpr std::int64_t rows_at_once = 64;
 };
 
+// The groups that become zero and were not, but for those of the copy; none at all where they are many, or it is not known.
+inline std::optional<std::vector<std::int64_t>> emptied_groups(const Solution& solution) {
+    const std::vector<std::int64_t> none, &copied = solution.copy ? solution.copy->groups : none;
+    const std::size_t most = solution.sums.size() / 64;
+    std::vector<std::int64_t> found;
+    auto known = copied.begin();
+    for (std::size_t g = 0; g < solution.sums.size(); ++g) {
+        if (known != copied.end() && static_cast<std::size_t>(*known) == g) {
+            ++known;
+        } else if (solution.sums[g] > 0.0 && solution.mu[g] == 0.0) {
+            if (found.size() == most) return {};
+            found.push_back(static_cast<std::int64_t>(g));
+        }
+    }
+    if (solution.sums.empty()) return {};
+    return found;
+}
+
 // Every entry clipped to its group's cap.
-inline void apply(const View& view, const Solution& solution, Team& team) {
+inline void apply(const View& whole, const Solution& solution, Team& team) {
+    View view = whole;
+    // In training most of the zero groups were zero before: they are left alone.
+    if (view.in_place())
+        if (const auto emptied = emptied_groups(solution)) view.blank = true, write_zeros(view, *emptied);
     if (solution.copy == nullptr || view.group.inner().stride.out != 1) return apply(view, solution.mu.data(), team);
     touch_pages(view, team);
     if (view.dtype == Dtype::f32)

@@ -30,6 +30,7 @@ struct Solution {
     Array<double> mu;
     Array<std::int64_t> clipped;
     Array<std::size_t> active;  // the groups that are not zero, unless their caps cancel
+    Array<double> sums;         // of the groups, above 0 wherever a member is not 0; empty where the method does not tell
     bool interior = false;
     double reads = 0.0;             // reads of the matrix, in matrices
     std::int64_t order_steps = 0;  // the J of the paper, for the method that walks its total order

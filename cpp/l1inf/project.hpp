@@ -130,6 +130,7 @@ inline bool project(const View& view, double radius, Method method, const Soluti
         }
         outcome = solve();
     }
+    if (scale != 1.0) solution.sums.clear();  // a tiny member may have vanished from them
     if (outcome == Outcome::projected && radius > 0.0) finish(radius, scale, view.dtype, solution);
     if (outcome == Outcome::interior)
         for (double& cap : solution.mu) cap /= scale;

@@ -60,7 +60,7 @@ public:
                  const Visit& purpose) const {
         const Kernels<T>& kernel = kernels<T>();
         Batch<T> batch(lines, 1, std::ssize(stale));
-        for (const std::size_t i : stale) batch.at[static_cast<std::size_t>(batch.units++)] = places[i];
+        std::transform(stale.begin(), stale.end(), batch.at.begin(), [=](std::size_t i) { return places[i]; });
         const std::span<const std::int64_t> at = batch.at;
         bool news = false;
         for (std::size_t first = 0; first < stale.size(); first += static_cast<std::size_t>(at_once_)) {

@@ -44,6 +44,31 @@ def test_a_training_loop_in_place(case):
         W += 0.003 * rng.normal(size=W.shape)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_steps_in_place_that_leave_zero_groups_alone(case, dtype, order):
+    """Zeros that are there already need not be written: what else becomes zero must, be it little or much."""
+    members, groups = shape_for(case)
+    shapes = [(members, groups)] + ([(1200, 4400)] if case.fast else [])  # the second goes past the caches
+    for shape in shapes:
+        rng = np.random.default_rng(4)
+        Y = rng.normal(size=shape)
+        Y[:, rng.random(shape[1]) < 0.9] = 0.0
+        left = np.flatnonzero(Y.any(axis=0))
+        for emptied in (0, 2, len(left) // 2):
+            W = np.array(Y, dtype, order=order)
+            W[:, left[:emptied]] *= 1e-3
+            radius = 0.2 * case.exact_norm(W, 0)
+            expected = case.project(W, radius)
+            assert np.count_nonzero(expected.any(axis=0)) == len(left) - emptied
+            _, info = case.project(np.array(Y, dtype), radius, return_info=True)
+            for start in (None, info):
+                again = W.copy(order="K")
+                X = case.project(again, radius, out=again, warm_start=start)
+                assert_optimal(case, W, X, radius, 0, note=f"{shape} {emptied} {start}")
+                assert_close(case, X, expected.astype(np.float64), W)
+
+
 @pytest.mark.parametrize("part", [1e-3, 0.3, 0.9])
 def test_nonsense_of_the_right_shape(case, part):
     Y = matrix("normal", shape_for(case))
