@@ -34,6 +34,14 @@ struct GuessArrays {
     double *t, *f, *e, *bend;
 };
 
+// What the read for sums and peaks may find besides: of each group the sum and the number of the magnitudes above t, roughly.
+// Nothing is looked at where there is no place for it.
+template <class T>
+struct StatsLook {
+    T t = 0;
+    T *s = nullptr, *k = nullptr;
+};
+
 // log cap = constant + left * log(sum - theta) + sum * log(sum) + peak * log(peak).
 struct CapFit {
     double constant = 0.0, left = 0.0, sum = 0.0, peak = 0.0;
@@ -48,7 +56,7 @@ struct Kernels {
     //
     // For each of `count` rows, `stride` apart: sum and largest of the magnitudes. A NaN or Inf shows in the sum.
     void (*row_stats)(const T* y, std::int64_t n, std::int64_t stride, std::int64_t count, std::int64_t coming, double* sums,
-                      double* peaks);
+                      double* peaks, const StatsLook<T>& look);
     // For each of `count` rows: adds the sum and the number of the magnitudes above t. Good to find a cap by: sums of
     // float are not exact.
     void (*rows_above)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* t, double* s, T* k);
@@ -61,9 +69,9 @@ struct Kernels {
     void (*rows_clip)(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t n, std::int64_t count,
                       const double* caps, bool stream, bool blank);
 
-    // Adds to the sums, and raises the peaks, of every group of the strip. `near`: it lies in a cache.
+    // Adds to the sums, and raises the peaks, of every group of the strip, and adds to the look. `near`: it lies in a cache.
     void (*strip_stats)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, double* sums, T* peaks,
-                        bool near);
+                        const StatsLook<T>& look, bool near);
     // What rows_above and rows_gap do, for `count` registers of neighbouring groups that begin at the columns `at`: lane
     // i of register p has the entries p * lanes + i of the arrays. A strip narrower than a register has just one.
     void (*strip_above)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,

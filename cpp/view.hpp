@@ -195,4 +195,23 @@ inline void load_magnitudes(const View& view, std::int64_t group, std::int64_t f
     });
 }
 
+// Of the magnitudes of a few members of some groups.
+struct Moments {
+    double mean = 0.0, square = 0.0;
+};
+
+inline Moments rough_moments(const View& view) {
+    constexpr std::int64_t some = 16;
+    const std::int64_t members = std::min(view.members(), some);
+    Moments sum;
+    double magnitudes[some];
+    for (std::int64_t i = 0; i < some; ++i) {
+        const std::int64_t g = (2 * i + 1) * view.groups() / (2 * some), first = (view.members() - members) * i / some;
+        load_magnitudes(view, g, first, members, 1.0, magnitudes);
+        for (std::int64_t j = 0; j < members; ++j) sum.mean += magnitudes[j], sum.square += magnitudes[j] * magnitudes[j];
+    }
+    const double share = 1.0 / static_cast<double>(some * members);
+    return {sum.mean * share, sum.square * share};
+}
+
 }  // namespace normball

@@ -257,7 +257,7 @@ private:
         if (!R::is_signed)
             for (T& y : sample_) y = std::fabs(y);
         double rough = 0.0;
-        kernels<T>().row_stats(sample_.data(), sampled, sampled, 1, 0, &rough, &sample_peak_);
+        kernels<T>().row_stats(sample_.data(), sampled, sampled, 1, 0, &rough, &sample_peak_, {});
         const double sum = sample_sum_ = family_kernels<T>().row_total[0](sample_.data(), sampled);
         usable_ = radius_ > 0.0 && sum > 0.0 && in_range(sum, sizeof(T) == sizeof(float));
         sample_.resize(sampled + lane_limit);

@@ -97,44 +97,59 @@ struct RowBlock {
     }
 };
 
-template <class T, bool Near>
-void row_stats_of(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
+template <class T, bool Near, bool Looks>
+void row_stats_of(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks,
+                  const StatsLook<T>& look) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
+    const auto threshold = L::all(look.t), one = L::all(1);
     for (Index g = 0; g < count; g += Block::rows) {
         const Index rows = count - g < Block::rows ? count - g : Block::rows;
         Block block;
-        typename L::Reg peak[Block::rows];
+        typename L::Reg peak[Block::rows], above[Block::rows], number[Block::rows];
         for (Index j = 0; j < rows; ++j, y += stride) {
             const T* const ahead = Near ? nullptr : to_ask_for<T>(0, n, coming - g - j, [=](Index i) { return y + i * stride; });
             Folded<T> s;
             typename L::Reg top[4] = {L::all(0), L::all(0), L::all(0), L::all(0)};
+            typename L::Reg some[2] = {L::all(0), L::all(0)}, k[2] = {L::all(0), L::all(0)};
+            const auto seen = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+                const auto m = L::above(v, threshold);
+                some[u & 1] = L::add_where(m, some[u & 1], v);
+                k[u & 1] = L::add_where(m, k[u & 1], one);
+            };
             const Index begun = n >= 4 * L::width ? 4 * L::width : 0;  // which spares short rows a third of the work
             if (begun > 0)
                 for (int u = 0; u < 4; ++u) {
                     if (!Near) ask_for(ahead + u * L::width);
                     s.part[u] = top[u] = L::magnitude(L::load(y + u * L::width));
+                    if (Looks) seen(top[u], u);
                 }
             over_row<T, Near>(
                 y, n, ahead,
                 [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                     s.part[u] = L::add(s.part[u], v);
                     top[u] = L::max(v, top[u]);
+                    if (Looks) seen(v, u);
                 },
                 [&]() __attribute__((always_inline)) { s.fold(); }, begun);
             block.sum[j] = s.sum.halves();
             peak[j] = L::max(L::max(top[0], top[1]), L::max(top[2], top[3]));
+            if (Looks) above[j] = L::add(some[0], some[1]), number[j] = L::add(k[0], k[1]);
         }
         block.store_sums(sums + g, rows);
         T found[Block::rows];
         Block::store(peak, found, rows, L::max);
         for (Index j = 0; j < rows; ++j) peaks[g + j] = static_cast<double>(found[j]);
+        if (Looks) Block::store(above, look.s + g, rows, L::add), Block::store(number, look.k + g, rows, L::add);
     }
 }
 
 template <class T>
-void row_stats(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks) {
-    (coming == 0 ? row_stats_of<T, true> : row_stats_of<T, false>)(y, n, stride, count, coming, sums, peaks);
+void row_stats(const T* y, Index n, Index stride, Index count, Index coming, double* sums, double* peaks,
+               const StatsLook<T>& look) {
+    const auto by = look.s == nullptr ? (coming == 0 ? row_stats_of<T, true, false> : row_stats_of<T, false, false>)
+                                      : (coming == 0 ? row_stats_of<T, true, true> : row_stats_of<T, false, true>);
+    by(y, n, stride, count, coming, sums, peaks, look);
 }
 
 template <class T, bool Near>

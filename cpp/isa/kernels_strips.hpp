@@ -65,48 +65,63 @@ template <Index R, class T, class Body>
         over_rows<1>(y, stride, rows, body);
 }
 
-template <class T, int V, bool Partial, bool Near, Index R>
-[[gnu::always_inline]] inline void strip_stats_block(const T* y, Index stride, Ahead<T>& ahead, Index last, double* sums, T* peaks) {
+template <class T, int V, bool Partial, bool Near, bool Looks, Index R>
+[[gnu::always_inline]] inline void strip_stats_block(const T* y, Index stride, Ahead<T>& ahead, Index last, double* sums, T* peaks,
+                                                     const StatsLook<T>& look) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
-    typename L::Reg sum[V], peak[V];
-    for (int v = 0; v < V; ++v) sum[v] = L::all(0), peak[v] = L::load(peaks + v * W);
+    const auto threshold = L::all(look.t), one = L::all(1);
+    typename L::Reg sum[V], peak[V], above[V], number[V];
+    for (int v = 0; v < V; ++v) sum[v] = above[v] = number[v] = L::all(0), peak[v] = L::load(peaks + v * W);
     for (Index i = 0; i < R; ++i, y += stride)
         for (int v = 0; v < V; ++v) {
             if (!Near) ahead.ask();
             const auto x = L::magnitude(Partial ? L::load_first(y + v * W, last) : L::load(y + v * W));
             sum[v] = L::add(sum[v], x);
             peak[v] = L::max(x, peak[v]);
+            if (!Looks) continue;
+            const auto m = L::above(x, threshold);
+            above[v] = L::add_where(m, above[v], x);
+            number[v] = L::add_where(m, number[v], one);
         }
     for (int v = 0; v < V; ++v) {
         auto total = Sum<T>::load(sums + v * W);
         total.add(sum[v]);
         total.store(sums + v * W);
         L::store(peaks + v * W, peak[v]);
+        if (!Looks) continue;
+        L::store(look.s + v * W, L::add(L::load(look.s + v * W), above[v]));
+        L::store(look.k + v * W, L::add(L::load(look.k + v * W), number[v]));
     }
 }
 
-template <class T, bool Near>
-void strip_stats_of(const T* y, Index stride, Index n, Index width, double* sums, T* peaks) {
+template <class T, bool Near, bool Looks>
+void strip_stats_of(const T* y, Index stride, Index n, Index width, double* sums, T* peaks, const StatsLook<T>& look) {
     constexpr Index W = Lanes<T>::width, V = 2, block = Near ? near_strip_rows : strip_rows;
     const Index head = strip_alignment(y, stride, width);
+    const auto look_from = [&](Index c) -> StatsLook<T> {
+        return Looks ? StatsLook<T>{look.t, look.s + c, look.k + c} : StatsLook<T>{};
+    };
     Index left = n;
     over_rows<block>(y, stride, n, [&]<Index R>(const T* rows) __attribute__((always_inline)) {
         left -= R;
         Ahead<T> ahead(rows + (left >= R ? R * stride : 0), stride, nullptr, (width + W - 1) / W);
-        if (head > 0) strip_stats_block<T, 1, true, Near, R>(rows, stride, ahead, head, sums, peaks);
+        const auto some = [&]<int Registers, bool Partial>(Index c, Index last) __attribute__((always_inline)) {
+            strip_stats_block<T, Registers, Partial, Near, Looks, R>(rows + c, stride, ahead, last, sums + c, peaks + c, look_from(c));
+        };
+        if (head > 0) some.template operator()<1, true>(0, head);
         Index c = head;
-        for (; c + V * W <= width; c += V * W)
-            strip_stats_block<T, V, false, Near, R>(rows + c, stride, ahead, W, sums + c, peaks + c);
-        for (; c + W <= width; c += W)
-            strip_stats_block<T, 1, false, Near, R>(rows + c, stride, ahead, W, sums + c, peaks + c);
-        if (c < width) strip_stats_block<T, 1, true, Near, R>(rows + c, stride, ahead, width - c, sums + c, peaks + c);
+        for (; c + V * W <= width; c += V * W) some.template operator()<V, false>(c, W);
+        for (; c + W <= width; c += W) some.template operator()<1, false>(c, W);
+        if (c < width) some.template operator()<1, true>(c, width - c);
     });
 }
 
 template <class T>
-void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T* peaks, bool near) {
-    (near ? strip_stats_of<T, true> : strip_stats_of<T, false>)(y, stride, n, width, sums, peaks);
+void strip_stats(const T* y, Index stride, Index n, Index width, double* sums, T* peaks, const StatsLook<T>& look, bool near) {
+    const auto by = look.s == nullptr ? (near ? strip_stats_of<T, true, false> : strip_stats_of<T, false, false>)
+                                      : (near ? strip_stats_of<T, true, true> : strip_stats_of<T, false, true>);
+    by(y, stride, n, width, sums, peaks, look);
 }
 
 // Calls body.template operator()<R>(first row of a block of R, which register, what to ask for) for a list of registers. The rows

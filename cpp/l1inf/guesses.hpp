@@ -21,6 +21,7 @@
 namespace normball {
 
 // Where to begin.
+template <class T>
 struct FirstGuess {
     double theta = 0.0;
     bool sure = false;  // near enough for exact lines
@@ -29,6 +30,7 @@ struct FirstGuess {
     double lean = 0.0;
     bool fitted = false;
     CapFit fit = {};  // better: how caps go with sums and peaks
+    StatsLook<T> look = {};        // or what a look at every group has found, one entry for each of all the groups
     const double* caps = nullptr;  // or where they lay in an earlier call: one for each group, any numbers at all
 };
 
@@ -82,10 +84,11 @@ public:
           t_(lines.top), f_(lines.sum.size(), 0.0), e_(lines.sum.size(), -1.0), bend_(lines.sum.size(), 0.0) {}
 
     // Leaves lines, exact ones or through guessed caps, and returns the guess of theta, at which hardly any is still to be read.
-    double run(const FirstGuess& start) {
+    double run(const FirstGuess<T>& start) {
         double theta = start.theta;
         bool exact = false;
-        for (int looks = 0;; ++looks) {
+        if (start.look.s != nullptr) keep(start.look, theta);
+        for (int looks = start.look.s != nullptr ? 1 : 0;; ++looks) {
             if (looks == 0 && start.fitted)
                 kernels<T>().fitted_lines(lines_.arrays(), start.fit, theta, share_);
             else
@@ -126,6 +129,24 @@ public:
 
 private:
     static constexpr int most_looks = 8;
+
+    // Models from a look that is there already. Where it saw nothing, the peak is what is above a threshold just below it.
+    void keep(const StatsLook<T>& seen, double theta) {
+        const std::size_t n = lines_.size();
+        Array<std::size_t> line(n);
+        std::iota(line.begin(), line.end(), std::size_t(0));
+        Array<double> s(n);
+        Array<T> t(n), k(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            const auto g = static_cast<std::size_t>(lines_.group[i]);
+            const bool any = seen.k[g] > T(0);
+            t[i] = any ? seen.t : static_cast<T>(lines_.top[i]), k[i] = any ? seen.k[g] : T(1);
+            s[i] = any ? static_cast<double>(seen.s[g]) : lines_.top[i];
+        }
+        LaneArrays<T> lanes{};
+        lanes.line = line.data(), lanes.s = s.data(), lanes.t = t.data(), lanes.k = k.data();
+        kernels<T>().keep_looks(lines_.arrays(), arrays(), theta, lanes, static_cast<std::int64_t>(n));
+    }
 
     void look(std::span<const std::size_t> which, double theta, bool exact) {
         reads_ += static_cast<double>(which.size()) * static_cast<double>(reader_.members());

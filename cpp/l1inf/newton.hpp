@@ -68,7 +68,11 @@ public:
         Array<double> peaks(groups);
         solution.sums.resize(groups);
         const std::span<double> sums = solution.sums;
-        [[maybe_unused]] auto picked = reader_.stats(team_, non_zero_before(warm_start), sums.data(), peaks.data());
+        // One read for the sums and peaks, and with luck for a first look.
+        StatsLook<T> look{warm_start == nullptr ? usual_cap() : T(0)};
+        Array<T> above(look.t > T(0) ? groups : 0), counts(above.size());
+        if (!above.empty()) look.s = above.data(), look.k = counts.data();
+        [[maybe_unused]] auto picked = reader_.stats(team_, non_zero_before(warm_start), sums.data(), peaks.data(), look);
         constexpr double largest = sizeof(T) == sizeof(float) ? largest_float_peak : largest_peak;
         const Outcome outcome = classify(sums, peaks, radius_, largest);
         if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
@@ -76,7 +80,8 @@ public:
 
         double floor = two_line_bound<T>(sums, peaks, radius_, static_cast<double>(reader_.members()));
         const bool few = few_above(sums, floor);
-        FirstGuess start = first_start(warm_start, !few, sums, peaks, floor);
+        FirstGuess<T> start = first_start(warm_start, !few && look.s == nullptr, sums, peaks, floor);
+        start.look = look;
         if constexpr (Reader::writes_from_copy) {
             if (picked && solve_picked(*picked, start, sums, peaks, floor, solution)) return outcome;
             picked.reset();  // another copy may follow
@@ -85,7 +90,7 @@ public:
         const double lowered = 0.97 * start.theta, guess = few_above(sums, lowered) ? lowered : start.theta;
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
-        if (Reader::gathers && !few && guess > floor && few_above(sums, guess) &&
+        if (Reader::gathers && !few && look.s == nullptr && guess > floor && few_above(sums, guess) &&
             peaks_above(guess, sums, peaks) > 1.001 * radius_) {
             solve_above(guess, start, 0.0, sums, peaks, solution);
             if (solution.theta >= guess) return outcome;
@@ -96,6 +101,42 @@ public:
     }
 
 private:
+    // A cap from which a look tells those of all the groups, or 0. A few groups, projected alone, say whether there is one: it
+    // must be the cap of any group, but for what a model makes good, and some members must lie above it. What a few members say
+    // of tails and scale spares most matrices for which there is none even that.
+    T usual_cap() const {
+        constexpr std::int64_t fewest_groups = 512, few = 32;
+        constexpr double fewest_clipped = 6.0, most_off = 6.0;  // squares of what chance does to caps
+        const std::int64_t m = reader_.groups();
+        if (!reader_.can_look() || m < fewest_groups) return 0;
+        const auto [mean, square] = reader_.rough_moments();
+        const double usual = radius_ / static_cast<double>(m);
+        if (!(square < 3.0 * mean * mean && usual > 0.1 * mean && usual * usual < 6.0 * square)) return 0;
+        const std::vector<std::int64_t> which = spread_out(few);
+        Team alone(1);
+        const auto copy = reader_.copy(which, alone);
+        const typename Reader::Gathered gathered(copy->view);
+        Newton<typename Reader::Gathered> newton(gathered, usual * static_cast<double>(which.size()), alone);
+        Solution some;
+        if (newton.solve(nullptr, some) != Outcome::projected) return 0;
+        std::size_t apt = 0;
+        for (std::size_t i = 0; i < which.size(); ++i) {
+            const double k = static_cast<double>(some.clipped[i]), excess = some.theta / k, off = (some.mu[i] - usual) / excess;
+            apt += k >= fewest_clipped && k * off * off < most_off ? 1 : 0;
+        }
+        return 4 * apt >= 3 * which.size() ? static_cast<T>(usual) : T(0);
+    }
+
+    // About so many groups from all over the matrix, in rising order, in clusters that cost no more to read than one of theirs.
+    std::vector<std::int64_t> spread_out(std::int64_t count) const {
+        constexpr std::int64_t step = Reader::cluster;
+        const std::int64_t m = reader_.groups(), clusters = (count + step - 1) / step;
+        std::vector<std::int64_t> which;
+        for (std::int64_t i = 0; i < clusters; ++i)
+            for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), end = g + step; g < end; ++g) which.push_back(g);
+        return which;
+    }
+
     // The groups that a warm start has as non-zero, if they are worth a copy.
     std::vector<std::int64_t> non_zero_before(const Solution* warm_start) const {
         std::vector<std::int64_t> groups;
@@ -126,7 +167,7 @@ private:
     // The solution for the groups that the first read has copied, and those few that turn out to be non-zero as well. A theta of
     // fewer groups is a lower bound. False where too many come up; start and floor are then the better for it.
     template <class Picker>
-    bool solve_picked(Picker& picker, FirstGuess& start, std::span<const double> sums, std::span<const double> peaks,
+    bool solve_picked(Picker& picker, FirstGuess<T>& start, std::span<const double> sums, std::span<const double> peaks,
                       double& floor, Solution& solution) const {
         const std::vector<std::int64_t>& groups = picker.copy().groups;
         double all = 0.0;
@@ -171,7 +212,7 @@ private:
 
     // The solution for the groups that are non-zero at `from` alone, which are not all in the ball. `floor` is a lower bound
     // of their theta.
-    void solve_above(double from, const FirstGuess& start, double floor, std::span<const double> sums,
+    void solve_above(double from, const FirstGuess<T>& start, double floor, std::span<const double> sums,
                      std::span<const double> peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
@@ -214,9 +255,9 @@ private:
     static constexpr double near_bounds = 1.1, nearer = 0.22, far_bounds = 16.0, middle = 0.5;
 
     // Where to begin: at the caps of the last call; else at an estimate of theta, and how far caps lie between their bounds.
-    FirstGuess first_start(const Solution* warm_start, bool may_sample, std::span<const double> sums,
+    FirstGuess<T> first_start(const Solution* warm_start, bool may_sample, std::span<const double> sums,
                            std::span<const double> peaks, double floor) const {
-        FirstGuess start{floor};
+        FirstGuess<T> start{floor};
         if (warm_start != nullptr) {
             start.caps = warm_start->mu.data();
             if (warm_start->theta > floor && std::isfinite(warm_start->theta)) start.theta = warm_start->theta;
@@ -250,17 +291,13 @@ private:
     // are known of all the groups, tells theta for all, and so at which theta the caps of the sample are wanted. How they go
     // with sums and peaks tells where to look for those of the others.
     void sample(std::span<const double> sums, std::span<const double> peaks, double floor, double ceiling,
-                FirstGuess& start) const {
-        constexpr std::int64_t step = Reader::cluster;
-        const std::int64_t m = reader_.groups(), clusters = (std::clamp<std::int64_t>(m / 32, 16, 64) + step - 1) / step;
-        std::vector<std::int64_t> which;
+                FirstGuess<T>& start) const {
+        const std::vector<std::int64_t> which = spread_out(std::clamp<std::int64_t>(reader_.groups() / 32, 16, 64));
         std::vector<double> some_sums, some_peaks;
-        for (std::int64_t i = 0; i < clusters; ++i)
-            for (std::int64_t g = reader_.cluster_at((2 * i + 1) * m / (2 * clusters)), end = g + step; g < end; ++g) {
-                which.push_back(g);
-                some_sums.push_back(sums[static_cast<std::size_t>(g)]);
-                some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
-            }
+        for (const std::int64_t g : which) {
+            some_sums.push_back(sums[static_cast<std::size_t>(g)]);
+            some_peaks.push_back(peaks[static_cast<std::size_t>(g)]);
+        }
         Team alone(1);
         const auto copy = reader_.copy(which, alone);
         const typename Reader::Gathered gathered(copy->view);

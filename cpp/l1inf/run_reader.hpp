@@ -41,13 +41,17 @@ public:
     }
 
     int rough_looks() const { return near_ ? 2 : 0; }  // that are worth while before exact ones
+    Moments rough_moments() const { return normball::rough_moments(view_); }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
-    // Sums and peaks of all the groups. Nothing is copied: groups are evaluated where they lie.
-    bool stats(Team& team, std::span<const std::int64_t>, double* sums, double* peaks) const {
+    // Whether the read for sums and peaks may look at the groups as well.
+    bool can_look() const { return !Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1; }
+
+    // Sums and peaks of all the groups, and a look. Nothing is copied: groups are evaluated where they lie.
+    bool stats(Team& team, std::span<const std::int64_t>, double* sums, double* peaks, const StatsLook<T>& look = {}) const {
         team.run((groups() + per_chunk_ - 1) / per_chunk_, [&](std::int64_t c) {
-            stats_of(c * per_chunk_, std::min((c + 1) * per_chunk_, groups()), sums, peaks);
+            stats_of(c * per_chunk_, std::min((c + 1) * per_chunk_, groups()), sums, peaks, look);
         });
         return false;
     }
@@ -109,18 +113,20 @@ private:
     static constexpr std::int64_t batch_bytes = std::int64_t(1) << 16;  // stays near while its caps are found
     static constexpr std::int64_t batch_limit = 64;
 
-    void stats_of(std::int64_t begin, std::int64_t end, double* sums, double* peaks) const {
+    void stats_of(std::int64_t begin, std::int64_t end, double* sums, double* peaks, StatsLook<T> look) const {
         const Kernels<T>& kernel = kernels<T>();
         if (!Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1) {
             const std::int64_t stride = view_.group.inner().stride.in;
             const T* first = static_cast<const T*>(view_.in) + begin * stride;
-            return kernel.row_stats(first, members(), stride, end - begin, near_ ? 0 : groups() - begin, sums + begin, peaks + begin);
+            if (look.s != nullptr) look.s += begin, look.k += begin;
+            return kernel.row_stats(first, members(), stride, end - begin, near_ ? 0 : groups() - begin, sums + begin,
+                                    peaks + begin, look);
         }
         for (std::int64_t g = begin; g < end; ++g) {
             sums[g] = peaks[g] = 0.0;
             runs({&g, 1}, 1, [&](const T* const* y, std::int64_t n, std::int64_t) {
                 double s = 0.0, p = 0.0;
-                kernel.row_stats(*y, n, 0, 1, 0, &s, &p);
+                kernel.row_stats(*y, n, 0, 1, 0, &s, &p, {});
                 sums[g] += s, peaks[g] = std::max(peaks[g], p);
             });
         }

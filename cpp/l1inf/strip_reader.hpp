@@ -48,13 +48,17 @@ public:
 
     // So many looks are worth while before exact ones, which cost no more where memory is what takes time.
     int rough_looks() const { return near_ ? 2 : 0; }
+    Moments rough_moments() const { return normball::rough_moments(view_); }
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
-    // Sums and peaks of all the groups, and a copy of those that are `expected` to be non-zero, in rising order, if that can be
+    bool can_look() const { return true; }
+
+    // Sums and peaks of all the groups, a look, and a copy of those that are `expected` to be non-zero, in rising order, if that can be
     // had from the same read. Tall strips are cut into ranges of rows, so that there is work for more threads than there are
     // strips; for a copy, all the strips of a few rows are read before the next rows.
-    std::optional<Picker<T>> stats(Team& team, std::span<const std::int64_t> expected, double* sums, double* peaks) const {
+    std::optional<Picker<T>> stats(Team& team, std::span<const std::int64_t> expected, double* sums, double* peaks,
+                                   const StatsLook<T>& look = {}) const {
         const Axis inner = view_.member.inner();
         const std::int64_t strips = groups() / line_ * per_line(wide_);
         std::optional<Picker<T>> picker;
@@ -66,19 +70,22 @@ public:
         // What each range finds lies behind what the one before has found.
         const auto all = static_cast<std::size_t>(groups());
         std::vector<double> more_sums(ranges > 1 ? all * static_cast<std::size_t>(ranges - 1) : 0), more_peaks(more_sums.size());
+        const bool looks = look.s != nullptr;
+        std::vector<T> more_above(looks ? more_sums.size() : 0), more_counts(more_above.size());
         team.run(strips / together * ranges, [&](std::int64_t job) {
             const std::int64_t range = job * together / strips, end = (range + 1) * inner.extent / ranges;
             // Every strip has its own place, with room behind it for the lanes of its last register.
             const auto place = static_cast<std::size_t>(std::min(wide_, line_) + lane_limit);
             std::vector<double> s(static_cast<std::size_t>(together) * place);
-            std::vector<T> p(s.size());
+            std::vector<T> p(s.size()), above(looks ? s.size() : 0), counts(above.size());
             for (std::int64_t first = range * inner.extent / ranges, rows; first < end; first += rows) {
                 rows = std::min(most_rows, end - first);
                 for (std::int64_t c = 0; c < together; ++c) {
                     const Strip strip = strip_of(job * together % strips + c, wide_);
                     const auto at = static_cast<std::size_t>(c) * place;
                     blocks(strip.base, [&](const T* y, std::int64_t stride, std::int64_t) {
-                        kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, &s[at], &p[at], near_);
+                        const StatsLook<T> found = looks ? StatsLook<T>{look.t, &above[at], &counts[at]} : look;
+                        kernels<T>().strip_stats(y + first * stride, stride, rows, strip.width, &s[at], &p[at], found, near_);
                     });
                 }
                 if (picker) picker->rows(first, rows);
@@ -89,10 +96,15 @@ public:
                 const std::int64_t to = (range > 0 ? range - 1 : 0) * groups() + strip.group;
                 std::copy_n(&s[at], strip.width, (range > 0 ? more_sums.data() : sums) + to);
                 std::copy_n(&p[at], strip.width, (range > 0 ? more_peaks.data() : peaks) + to);
+                if (!looks) continue;
+                std::copy_n(&above[at], strip.width, (range > 0 ? more_above.data() : look.s) + to);
+                std::copy_n(&counts[at], strip.width, (range > 0 ? more_counts.data() : look.k) + to);
             }
         });
-        for (std::size_t at = 0, g = 0; at < more_sums.size(); ++at, g = g + 1 < all ? g + 1 : 0)
+        for (std::size_t at = 0, g = 0; at < more_sums.size(); ++at, g = g + 1 < all ? g + 1 : 0) {
             sums[g] += more_sums[at], peaks[g] = std::max(peaks[g], more_peaks[at]);
+            if (looks) look.s[g] += more_above[at], look.k[g] += more_counts[at];
+        }
         return picker;
     }
 
