@@ -56,6 +56,17 @@ private:
     double scale_;
 };
 
+// The first read adds a few floats as floats, so that equal members may seem to sum to less than they do, and all of their
+// groups to zero. Those that may be left are summed again.
+inline void sum_in_double(const Groups& groups, double radius, std::span<double> sums, std::span<const double> peaks) {
+    const double floor = two_line_bound<float>(sums, peaks, radius, static_cast<double>(groups.members()));
+    std::vector<double> members(static_cast<std::size_t>(groups.members()));
+    for (const std::int64_t g : groups_above<float>(sums, floor)) {
+        groups.load(g, members.data());
+        sums[static_cast<std::size_t>(g)] = careful_sum(members);
+    }
+}
+
 inline Outcome solve_textbook(const View& view, double radius, double scale, Method method, Team& team,
                               Solution& solution) {
     Array<double> sums, peaks;
@@ -64,6 +75,7 @@ inline Outcome solve_textbook(const View& view, double radius, double scale, Met
     if (outcome == Outcome::interior) solution = interior_solution(std::move(peaks));
     if (outcome != Outcome::projected) return outcome;
     const ViewGroups groups(view, scale, sums, peaks);
+    if (view.dtype == Dtype::f32) sum_in_double(groups, radius, sums, peaks);
     switch (method) {
         case Method::inverse_total_order: solution = inverse_total_order(groups, radius); break;
         case Method::total_order: solution = total_order(groups, radius); break;

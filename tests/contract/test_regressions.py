@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import normball
+from normball.backends.cpu import METHODS
 from normball.reference.oracle import kkt_residual
 
 from .judge import rounding
@@ -65,3 +66,19 @@ def test_a_guess_of_theta_is_not_the_root_of_lines_that_do_not_change(order):
             assert info.theta == pytest.approx(
                 normball.project_l1inf(Y, radius, method="active_set", return_info=True)[1].theta, rel=1e-12
             )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_groups_that_sum_to_the_same(method, order):
+    """Of single precision, and all but zero: rounding in the first sums decides nothing."""
+    rng = np.random.default_rng(5)
+    column = rng.standard_normal(100).astype(np.float32)
+    shuffled = np.array([rng.permutation(column) for _ in range(200)]).T
+    for values in (np.full((100, 200), 0.9470809631292422, np.float32), shuffled):
+        Y = np.array(values, order=order)
+        for share in (1e-9, 1e-7, 1e-5):
+            radius = share * normball.norm_l1inf(Y)
+            caps = np.abs(normball.project_l1inf(Y, radius, method=method)).max(axis=0)
+            off = np.finfo(np.float32).eps * np.abs(Y).max()
+            np.testing.assert_allclose(caps, radius / Y.shape[1], rtol=1e-6, atol=off, err_msg=f"{share}")
