@@ -104,7 +104,7 @@ public:
                 exact = std::ssize(doubtful) <= few;
                 if (!exact && !Reader::neighbours) which.swap(doubtful);
             }
-            if (Reader::neighbours && 4 * which.size() >= 3 * lines_.size())
+            if (static_cast<double>(which.size()) >= reader_.all_from() * static_cast<double>(lines_.size()))
                 which.resize(lines_.size()), std::iota(which.begin(), which.end(), std::size_t(0));
             look(which, theta, exact);
         }

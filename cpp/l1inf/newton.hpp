@@ -216,8 +216,8 @@ private:
                      std::span<const double> peaks, Solution& solution) const {
         solution.copy.reset();  // of an earlier attempt
         const double members = static_cast<double>(reader_.members()), groups = static_cast<double>(reader_.groups());
-        // Neighbours are read together: where most of them are wanted, lines for all keep to their lanes.
-        const bool most = Reader::neighbours && 4 * count_above(sums, from) >= 3 * reader_.groups();
+        // A line more is one that every step over lines must pass: so not before most groups are wanted.
+        const bool most = static_cast<double>(count_above(sums, from)) >= std::max(reader_.all_from(), 0.75) * groups;
         Lines<T> lines(sums, peaks, groups_above<T>(sums, most ? 0.0 : from));
         double read = groups * members;
         const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy) {

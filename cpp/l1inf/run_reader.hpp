@@ -45,6 +45,8 @@ public:
     std::int64_t groups() const { return view_.groups(); }
     std::int64_t members() const { return view_.members(); }
 
+    // The share of the groups from which on to read all of them costs less than to tell them apart.
+    double all_from() const { return !Packed && members() <= 256 ? 0.6 : 2.0; }
     // Whether the read for sums and peaks may look at the groups as well.
     bool can_look() const { return !Packed && view_.member.outer_count() == 1 && view_.group.outer_count() == 1; }
 

@@ -53,6 +53,8 @@ public:
     std::int64_t members() const { return view_.members(); }
 
     bool can_look() const { return true; }
+    // The share of the groups from which on to read all of them costs less than to tell them apart.
+    double all_from() const { return 0.75; }
 
     // Sums and peaks of all the groups, a look, and a copy of those that are `expected` to be non-zero, in rising order, if that can be
     // had from the same read. Tall strips are cut into ranges of rows, so that there is work for more threads than there are
