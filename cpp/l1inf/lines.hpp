@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -85,6 +86,12 @@ struct Lines {
                 below.data() + first, above.data() + first, size() - first};
     }
 };
+
+inline Array<std::int64_t> in_order(std::size_t count) {
+    Array<std::int64_t> place(count);
+    std::iota(place.begin(), place.end(), 0);
+    return place;
+}
 
 // The groups that are non-zero at theta, in rising order.
 template <class T>
