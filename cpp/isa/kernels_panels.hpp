@@ -89,7 +89,10 @@ void strip_lay_rows(const T* from, Index apart, Index panels, Index skip, const 
     if (i > 0) some(0, i);
     for (; i + W <= width; i += W) {
         const unsigned bits = bits_from<T>(picked, i);
-        if (Blank && bits == 0) continue;
+        if (bits == 0) {
+            for (Index r = 0; r < R && !Blank; ++r) put<T, Stream>(x + r * step * stride + i, L::all(0));
+            continue;
+        }
         const auto order = L::order(bits);
         for (Index r = 0; r < R; ++r) put<T, Stream>(x + r * step * stride + i, L::expand(next + r * room, order));
         next += popcount(bits);
