@@ -10,7 +10,7 @@ namespace normball {
 // members lie `stride` apart; its arrays of sums and peaks are padded to a multiple of lane_limit.
 //
 // Magnitudes |y| are compared with thresholds >= 0, so the zeros that pad a register never count. Sums are in double;
-// except in rows_gap, floats are added in float over a few terms first, with an error below that of one rounding to float.
+// except for exact lines, floats are added in float over a few terms first, with an error below that of one rounding to float.
 
 // The arrays of lines.hpp, one entry for each line.
 struct LineArrays {

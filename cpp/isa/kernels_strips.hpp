@@ -145,8 +145,8 @@ template <class T, bool Near, class Body>
     });
 }
 
-// What a block of rows adds to the numbers of members above t and their sums; `seen` is told every magnitude. Sums take so many
-// terms in T, by turns in as many parts.
+// What a block of rows adds to the numbers of members above t and their sums; `seen` is told every magnitude. So many terms are
+// added in T, by turns in as many parts, before they go to a sum in double.
 template <class T, bool Partial, bool Near, Index R, Index Terms, int Parts, class Seen>
 [[gnu::always_inline]] inline void strip_block(const T* row, Index stride, Index width, Ahead<T>& ahead, const T* t, double* s, T* k,
                                                Seen seen) {
@@ -201,7 +201,7 @@ void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* a
         y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
             const Index lane = p * L::width;
             auto greatest = L::load(below + lane), least = L::load(above + lane);
-            strip_block<T, Partial, Near, R, 4, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+            strip_block<T, Partial, Near, R, 1, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
                                                    [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
                                                        least = L::min_where(m, least, x);
                                                        greatest = L::max_unless(m, greatest, x);

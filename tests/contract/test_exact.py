@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from normball import reference
+
 from .data import DISTRIBUTIONS, RADII, REAL_DTYPES, SHAPES, exact_solution, matrix
 from .judge import assert_close, assert_optimal
 from .registry import CASES, FAST_CASES, L1INF
@@ -29,6 +31,22 @@ def test_equals_the_oracle(case, distribution, dtype):
             X = case.project(contiguous, radius, axis=1)
             assert_close(case, X, expected.T, contiguous, 1, note=note + " transposed")
             assert_optimal(case, contiguous, X, radius, 1)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("distribution", ["uniform", "normal", "lognormal"])
+@pytest.mark.parametrize("case", L1INF, ids=str)
+def test_single_precision_to_the_last_place(case, distribution, order):
+    """Of each entry, also where caps are thousands of times smaller than the entries, so that sums cancel."""
+    unit = float(np.finfo(np.float32).eps)
+    for shape in [(300, 500), (100, 900)]:
+        Y = np.asarray(matrix(distribution, shape, "float32"), order=order)
+        for part in (1e-4, 1e-3, 0.02, 0.3):
+            radius = part * case.exact_norm(Y, 0)
+            expected = reference.project_l1inf(Y, radius, method="semismooth_newton")
+            X = case.project(Y, radius, axis=0).astype(np.float64)
+            lost = 1e-15 * np.abs(Y).sum(axis=0, dtype=np.float64)  # by the sums of double precision
+            assert (np.abs(X - expected) <= 1.5 * unit * np.abs(expected) + lost).all(), f"{shape} {part}"
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
