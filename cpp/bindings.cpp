@@ -141,7 +141,7 @@ struct Tally {
             mu[place] = static_cast<T>(cap);
             nonzero += cap > 0.0;
             const std::int64_t k = solution.clipped[static_cast<std::size_t>(g)];
-            clipped += k, kept += cap > 0.0 || solution.interior ? view.members() - k : 0;
+            clipped += k, kept += cap > 0.0 ? view.members() - k : 0;
         });
         // The write reads the non-zero groups once more, if they were not copied.
         reads += solution.reads;
@@ -210,14 +210,13 @@ void norms(nb::handle y, int dtype, std::uint64_t axes, std::uint64_t batch, int
         Array<double> sums, peaks;
         read_stats(problems.at(i), 1.0, helpers, sums, peaks);
         double top = 0.0;
-        bool finite = true;
         for (std::size_t g = 0; g < sums.size(); ++g) {
             if (std::isnan(sums[g])) peaks[g] = sums[g];  // a maximum may pass over NaN, a sum does not
-            finite &= std::isfinite(peaks[g]);
             top = std::isnan(top) || sums[g] <= top ? top : sums[g];
         }
         // The careful sum makes NaN of an infinity.
-        sum_of_peaks.data<double>()[i] = finite ? careful_sum(peaks) : std::accumulate(peaks.begin(), peaks.end(), 0.0);
+        const double all = std::accumulate(peaks.begin(), peaks.end(), 0.0);
+        sum_of_peaks.data<double>()[i] = std::isfinite(all) ? careful_sum(peaks) : all;
         top_sum.data<double>()[i] = top;
     });
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import normball
+from normball import _validate
 from normball.reference import METHODS
 
 Y = np.arange(12.0).reshape(3, 4) - 5.0
@@ -55,6 +56,9 @@ BAD_VALUES = {
     "unknown method": (dict(method="bisection"), "method"),
     "no threads": (dict(threads=0), "threads"),
     "negative threads": (dict(threads=-2), "threads"),
+    "radius beyond all floats": (dict(radius=10**400), "radius"),
+    "out of one row for all": (dict(out=np.lib.stride_tricks.as_strided(np.empty(4), (3, 4), (0, 8))), "out"),
+    "out of rows that overlap": (dict(out=np.lib.stride_tricks.as_strided(np.empty(6), (3, 4), (8, 8))), "out"),
     "warm_start of another shape": (dict(Y=np.ones((3, 5)), warm_start=INFO), "warm_start"),
     "warm_start of another axis": (dict(axis=1, warm_start=INFO), "warm_start"),
 }
@@ -69,6 +73,7 @@ BAD_TYPES = {
     "complex radius": (dict(radius=1 + 0j), "radius"),
     "out of another dtype": (dict(out=np.empty((3, 4), dtype=np.float32)), "out"),
     "out of integers": (dict(Y=np.ones((3, 4), dtype=int), out=np.empty((3, 4), dtype=int)), "out"),
+    "out with a mask": (dict(out=np.ma.zeros((3, 4))), "out"),
     "out that is a list": (dict(out=[[0.0] * 4] * 3), "out"),
     "warm_start that is a number": (dict(warm_start=1.0), "warm_start"),
     "warm_start that is a dict": (dict(warm_start={"theta": 1.0}), "warm_start"),
@@ -100,6 +105,42 @@ def test_bad_types(name, method):
         call({"method": method} | arguments)
 
 
+def test_messages_stay_short():
+    with pytest.raises(ValueError, match="radius") as error:
+        call({"radius": -(10**4000)})
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize("wanted", [1, 0, np.True_, np.False_])
+def test_check_finite_is_anything_true_or_false(wanted):
+    array = with_entry(math.nan)
+    if wanted:
+        with pytest.raises(ValueError, match=r"\bY\b"):
+            call({"Y": array, "check_finite": wanted})
+    else:
+        X, info = call({"Y": array, "check_finite": wanted, "return_info": True})
+        assert np.isnan(X).all()
+        assert info.n_nonzero == 4
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many"])
+def test_the_environment_is_checked(value, monkeypatch):
+    _validate._default_threads.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setenv("NORMBALL_NUM_THREADS", value)
+        with pytest.raises(ValueError, match="NORMBALL_NUM_THREADS"):
+            call({})
+        patch.setenv("NORMBALL_NUM_THREADS", "9" * 30)
+        assert _validate.thread_count(None) == _validate.thread_count(10**9)
+    _validate._default_threads.cache_clear()
+
+
+@pytest.mark.parametrize("value", [[[1.0]], np.arange(4).reshape(2, 2)])
+def test_what_cannot_be_written_in_place(value):
+    with pytest.raises(TypeError, match=r"\bY\b"):
+        normball.project_l1inf_(value, 1.0)
+
+
 @pytest.mark.parametrize("threads", [1.5, "2", [2]])
 def test_threads_must_be_an_integer(threads):
     with pytest.raises((TypeError, ValueError), match=r"\bthreads\b"):
@@ -112,7 +153,7 @@ def test_axis_must_be_an_integer(axis):
         call({"axis": axis})
 
 
-@pytest.mark.parametrize("nothing", [None, {}, object()])
+@pytest.mark.parametrize("nothing", [None, {}, object(), [[1.0, 2.0], [3.0]]])
 def test_what_is_no_array(nothing):
     with pytest.raises((TypeError, ValueError), match=r"\bY\b"):
         call({"Y": nothing})

@@ -45,6 +45,7 @@ inline void finish(double radius, double scale, Dtype dtype, Solution& solution)
     }
     if (const double sum = careful_sum(caps); sum > target)
         for (double& cap : caps) cap *= target / sum;
+    if (caps.size() == 1) caps[0] = target;  // nobody to share with
     solution.theta = std::max(solution.theta, 0.0) / scale;
     for (double shrink = 0x1p-53;; shrink *= 2.0) {
         round_caps(caps, scale, dtype, rounded);

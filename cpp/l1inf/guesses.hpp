@@ -130,22 +130,21 @@ public:
 private:
     static constexpr int most_looks = 8;
 
-    // Models from a look that is there already. Where it saw nothing, the peak is what is above a threshold just below it.
+    // Models from a look that is there already, of the groups of which it saw anything.
     void keep(const StatsLook<T>& seen, double theta) {
         const std::size_t n = lines_.size();
         Array<std::size_t> line(n);
-        std::iota(line.begin(), line.end(), std::size_t(0));
         Array<double> s(n);
-        Array<T> t(n), k(n);
+        Array<T> t(n, seen.t), k(n);
+        std::int64_t found = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            const auto g = static_cast<std::size_t>(lines_.group[i]);
-            const bool any = seen.k[g] > T(0);
-            t[i] = any ? seen.t : static_cast<T>(lines_.top[i]), k[i] = any ? seen.k[g] : T(1);
-            s[i] = any ? static_cast<double>(seen.s[g]) : lines_.top[i];
+            const auto g = static_cast<std::size_t>(lines_.group[i]), j = static_cast<std::size_t>(found);
+            line[j] = i, s[j] = static_cast<double>(seen.s[g]), k[j] = seen.k[g];
+            found += seen.k[g] > T(0) ? 1 : 0;
         }
         LaneArrays<T> lanes{};
         lanes.line = line.data(), lanes.s = s.data(), lanes.t = t.data(), lanes.k = k.data();
-        kernels<T>().keep_looks(lines_.arrays(), arrays(), theta, lanes, static_cast<std::int64_t>(n));
+        kernels<T>().keep_looks(lines_.arrays(), arrays(), theta, lanes, found);
     }
 
     void look(std::span<const std::size_t> which, double theta, bool exact) {

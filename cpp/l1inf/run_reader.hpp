@@ -98,7 +98,7 @@ public:
         auto copy = std::make_unique<GroupCopy>(std::vector(places.begin(), places.end()),
                                                 std::ssize(places) * stride * static_cast<std::int64_t>(sizeof(T)));
         T* to = static_cast<T*>(copy->memory.get());
-        copy->view.in = to;
+        copy->view.dtype = sizeof(T) == sizeof(float) ? Dtype::f32 : Dtype::f64, copy->view.in = to;
         copy->view.group.push({std::ssize(places), {stride, 0, 0}});
         copy->view.member.push({members(), {1, 0, 0}});
         for (const std::int64_t g : places) {

@@ -92,12 +92,12 @@ class OperatorInfo:
 
 
 def _nonzero(mu: Any) -> Any:
-    mask = mu > 0
+    mask = mu != 0  # NaN, of a problem that was not finite, is not zero
     return np.asarray(mask) if isinstance(mask, np.bool_) else mask
 
 
 def _count(mu: Any) -> int:
-    count = (mu > 0).sum()
+    count = (mu != 0).sum()
     return int(count.full_tensor() if hasattr(count, "full_tensor") else count)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import reprlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
@@ -20,15 +21,19 @@ from normball._info import ProjectionInfo
 __all__ = [
     "array",
     "axes",
+    "ball",
     "bounds",
     "count",
     "finite_radius",
+    "in_place",
     "level_axes",
     "not_finite",
     "output",
     "radius",
+    "radius_of_norm",
     "real",
     "thread_count",
+    "tolerance",
     "unknown",
     "vector_axes",
     "warm_start",
@@ -37,6 +42,7 @@ __all__ = [
 
 Axis = int | Sequence[int]
 
+_MOST_THREADS = 1024
 _SUPPORTED = frozenset("efdFD")  # float16, float32, float64, complex64, complex128
 
 
@@ -46,7 +52,10 @@ def array(Y: Any, name: str = "Y") -> npt.NDArray[Any]:
         if isinstance(Y, np.ma.MaskedArray):
             raise TypeError(f"{name}: expected an array without a mask, got a masked array; fill it first")
         by_dlpack = hasattr(Y, "__dlpack__") and not hasattr(Y, "__array__")
-        Y = np.from_dlpack(Y) if by_dlpack else np.asarray(Y)
+        try:
+            Y = np.from_dlpack(Y) if by_dlpack else np.asarray(Y)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}: expected an array of numbers, got {_brief(Y)}: {error}") from None
     if Y.dtype.char not in _SUPPORTED:
         if Y.dtype.kind not in "biu":
             raise TypeError(
@@ -56,6 +65,10 @@ def array(Y: Any, name: str = "Y") -> npt.NDArray[Any]:
     if Y.ndim == 0:
         raise ValueError(f"{name}: expected at least one dimension, got a scalar")
     return Y  # type: ignore[no-any-return]
+
+
+def _brief(value: Any) -> str:
+    return f"{type(value).__name__} {reprlib.repr(value)}"
 
 
 def axes(ndim: int, axis: Axis, batch_axis: Axis | None) -> tuple[int, int]:
@@ -90,14 +103,16 @@ def vector_axes(ndim: int, axis: Axis | None, batch_axis: Axis | None) -> tuple[
     return members, everything & ~members
 
 
+def _indices(name: str, axis: Axis) -> tuple[int, ...]:
+    try:
+        return tuple(map(operator.index, axis)) if isinstance(axis, Sequence) else (operator.index(axis),)
+    except TypeError:
+        raise TypeError(f"{name}: expected an int or a tuple of ints, got {axis!r}") from None
+
+
 def _mask(name: str, axis: Axis, ndim: int) -> int:
     mask = 0
-    entries = tuple(axis) if isinstance(axis, Sequence) and not isinstance(axis, str) else (axis,)
-    for entry in entries:
-        try:
-            index = operator.index(entry)
-        except TypeError:
-            raise TypeError(f"{name}: expected an int or a tuple of ints, got {axis!r}") from None
+    for index in _indices(name, axis):
         if not -ndim <= index < ndim:
             _bad_axis(name, axis, ndim)
         bit = 1 << (index % ndim)
@@ -118,16 +133,19 @@ def radius(
 ) -> tuple[float, npt.NDArray[np.float64] | None]:
     """Return the radius as a float, or as a contiguous float64 array with one entry for each problem."""
     if type(value) is float or type(value) is int:
-        if value >= 0:
+        if not value >= 0:
+            raise ValueError(f"{name}: expected a number >= 0, got {reprlib.repr(value)}")
+        try:
             return float(value), None
-        raise ValueError(f"{name}: expected a number >= 0, got {value}")
+        except OverflowError:
+            raise ValueError(f"{name}: expected a number that a float holds, got {reprlib.repr(value)}") from None
     try:
         values = np.asarray(value)
         if values.dtype.kind not in "biuf":
             raise TypeError
         values = values.astype(np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: expected a real number or an array of them, got {value!r}") from None
+        raise TypeError(f"{name}: expected a real number or an array of them, got {_brief(value)}") from None
     if not (values >= 0).all():
         worst = values[~(values >= 0)].flat[0]
         raise ValueError(f"{name}: expected numbers >= 0, got {worst}")
@@ -142,10 +160,39 @@ def radius(
     return math.nan, values
 
 
+def ball(radius_: Any, axis: Axis | None) -> None:
+    """Raise for a radius or an axis that no array can have. A radius may also be a tensor, or a schedule."""
+    if isinstance(radius_, list | tuple | np.ndarray):
+        radius(radius_, np.shape(radius_))
+    elif radius_ is None or isinstance(radius_, int | float | str | np.generic):
+        radius(radius_, ())
+    if axis is not None:
+        _indices("axis", axis)
+
+
+def radius_of_norm(value: Any, norm: Any) -> Any:
+    """Return a radius that compares with the norm of an array: many of them need as many norms."""
+    value = np.asarray(value) if isinstance(value, list | tuple) else value
+    if getattr(value, "ndim", 0) > 0 and getattr(norm, "ndim", 0) == 0:
+        raise ValueError(f"batch_axis: expected the axes that radii of shape {tuple(value.shape)} are for, got None")
+    return value
+
+
+def tolerance(name: str, value: Any) -> float:
+    """Return a tolerance as a float."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected a real number, got {_brief(value)}") from None
+    if not number >= 0:
+        raise ValueError(f"{name}: expected a number >= 0, got {number}")
+    return number
+
+
 def output(out: Any, Y: npt.NDArray[Any]) -> None:
     """Raise unless the projection of `Y` can be written to `out`."""
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out: expected an ndarray, got {type(out).__name__}")
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"out: expected an ndarray without a mask, got {type(out).__name__}")
     if out is not Y:
         if out.shape != Y.shape:
             raise ValueError(f"out: expected shape {Y.shape}, got {out.shape}")
@@ -153,6 +200,22 @@ def output(out: Any, Y: npt.NDArray[Any]) -> None:
             raise TypeError(f"out: expected dtype {Y.dtype}, got {out.dtype}")
     if not out.flags.writeable:
         raise ValueError("out: expected a writable array, got a read-only one")
+    if not out.flags.forc and out.size > _places(out):
+        raise ValueError(f"out: expected an array whose entries do not share memory, got strides {out.strides}")
+
+
+def in_place(Y: Any) -> None:
+    """Raise unless `Y` may be an array, or a tensor, that a projection can be written to."""
+    if not hasattr(Y, "dtype"):
+        raise TypeError(f"Y: expected an array or a tensor to write to, got {_brief(Y)}")
+    if isinstance(Y, np.ndarray) and Y.dtype.kind in "biu":
+        raise TypeError(f"Y: expected an array of floating-point numbers to write to, got {Y.dtype}")
+
+
+def _places(out: npt.NDArray[Any]) -> int:
+    """Return how many entries there is room for from the first to the last in memory."""
+    reach = sum((n - 1) * abs(step) for n, step in zip(out.shape, out.strides, strict=True))
+    return 1 + int(reach) // out.itemsize
 
 
 def not_finite(Y: npt.NDArray[Any]) -> NoReturn:
@@ -168,8 +231,8 @@ def warm_start(info: Any, shape: tuple[int, ...], batch_shape: tuple[int, ...]) 
     if not isinstance(info, ProjectionInfo):
         raise TypeError(f"warm_start: expected the ProjectionInfo of an earlier call, got {type(info).__name__}")
     theta = np.ascontiguousarray(info.theta, dtype=np.float64)
-    if info.mu.shape != shape or theta.size != math.prod(batch_shape):
-        raise ValueError(f"warm_start: expected an info of groups of shape {shape}, got {info.mu.shape}")
+    if np.shape(info.mu) != shape or theta.size != math.prod(batch_shape):
+        raise ValueError(f"warm_start: expected an info of groups of shape {shape}, got {np.shape(info.mu)}")
     mu = np.ascontiguousarray(info.mu)
     return theta, mu if mu.dtype.char == "f" and mu.dtype.isnative else mu.astype(np.float64, copy=False)
 
@@ -184,16 +247,20 @@ def thread_count(threads: Any) -> int:
         raise TypeError(f"threads: expected a positive int or None, got {threads!r}") from None
     if count < 1:
         raise ValueError(f"threads: expected a positive int or None, got {count}")
-    return min(count, 1024)
+    return min(count, _MOST_THREADS)
 
 
 @cache
 def _default_threads() -> int:
-    # OMP_NUM_THREADS is what process pools set for their workers, so that they do not crowd one another out.
-    for variable in ("NORMBALL_NUM_THREADS", "OMP_NUM_THREADS"):
-        value = os.environ.get(variable, "").split(",")[0].strip()
-        if value.isdigit() and int(value) > 0:
-            return int(value)
+    own = os.environ.get("NORMBALL_NUM_THREADS", "").strip()
+    if own:
+        if not own.isdecimal() or int(own) < 1:
+            raise ValueError(f"NORMBALL_NUM_THREADS: expected a positive int, got {own!r}")
+        return min(int(own), _MOST_THREADS)
+    # What process pools set for their workers, so that they do not crowd one another out.
+    shared = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if shared.isdecimal() and int(shared) > 0:
+        return min(int(shared), _MOST_THREADS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

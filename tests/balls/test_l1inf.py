@@ -114,10 +114,51 @@ def test_the_ball_is_a_value():
         ball.radius = 1.0
 
 
-@pytest.mark.parametrize("radius", [-1.0, math.nan])
-def test_a_ball_of_no_radius_is_refused(radius):
-    with pytest.raises(ValueError, match="radius"):
-        normball.L1InfBall(radius).project(np.ones((2, 2)))
+@pytest.mark.parametrize(("radius", "axis", "word"), [
+    (-1.0, 0, "radius"), (math.nan, 0, "radius"), ("1", 0, "radius"), (None, 0, "radius"), ([1.0, -1.0], 0, "radius"),
+    (1.0, "0", "axis"), (1.0, 0.5, "axis"), (1.0, (0, None), "axis"),
+])  # fmt: skip
+def test_a_ball_that_cannot_be_is_refused(radius, axis, word):
+    with pytest.raises((TypeError, ValueError), match=rf"\b{word}\b"):
+        normball.L1InfBall(radius, axis)
+
+
+def test_a_ball_for_each_problem():
+    Y = np.random.default_rng(0).normal(size=(4, 3, 5))
+    for radius in (np.array([0.5, 1.0, 2.0]), [0.5, 1.0, 2.0]):
+        ball = normball.L1InfBall(radius)
+        X = ball.project(Y, batch_axis=1)
+        assert np.allclose(ball.norm(X, batch_axis=1), radius)
+        assert ball.contains(X, batch_axis=1)
+        assert not ball.contains(Y, batch_axis=1)
+        with pytest.raises(ValueError, match="batch_axis"):
+            ball.contains(X)
+
+
+@pytest.mark.parametrize(("name", "value"), [("rtol", "a"), ("atol", None), ("rtol", -1.0), ("atol", math.nan)])
+def test_tolerances_are_checked(name, value):
+    with pytest.raises((TypeError, ValueError), match=name):
+        normball.L1InfBall(1.0).contains(np.ones((2, 2)), **{name: value})
+
+
+def test_norms_beyond_all_floats():
+    Y = np.full((2, 3), 1e308)
+    assert normball.norm_l1inf(Y) == math.inf
+    assert normball.norm_linf1(Y) == math.inf
+    assert normball.L1InfBall(math.inf).contains(Y)
+
+
+@pytest.mark.parametrize("method", normball.reference.METHODS)
+def test_a_single_group_is_clipped_at_the_radius(method):
+    for seed in range(40):
+        y = np.random.default_rng(seed).normal(size=50 + 100 * seed)
+        for radius in (0.1, 0.3, 0.7):
+            assert np.array_equal(normball.project_l1inf(y, radius, method=method), np.clip(y, -radius, radius))
+
+
+def test_zero_groups_keep_nothing():
+    _, info = normball.project_l1inf(np.zeros((3, 4)), 1.0, return_info=True)
+    assert (info.n_nonzero, info.clipped, info.kept) == (0, 0, 0)
 
 
 def test_a_prox_of_negative_scale_is_refused():

@@ -30,3 +30,12 @@ def test_a_matrix_is_read_a_few_times(values, shape, order):
     for radius in radii:
         _, info = normball.project_l1inf(Y, radius, return_info=True)
         assert info.reads <= MOST, f"{info} at radius {radius}, of a norm of {norm}"
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_group_unlike_the_others_costs_no_read(axis):
+    """All groups are looked at with the first read; nothing of one of them is above the place."""
+    Y = np.random.default_rng(0).uniform(-1.0, 1.0, (600, 1000))
+    Y[5] = np.copysign(0.3, Y[5]) * np.random.default_rng(1).uniform(0.9, 1.4, 1000)
+    _, info = normball.project_l1inf(Y if axis == 1 else Y.T.copy(), 0.45 * 600, axis=axis, return_info=True)
+    assert info.reads < 3.5, info

@@ -1,11 +1,15 @@
 """Many Python threads, one input, one answer."""
 
+import _thread
 import itertools
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+
+import normball
 
 from .data import matrix
 from .judge import assert_optimal, same_bits
@@ -50,3 +54,40 @@ def test_different_problems_at_once_do_not_mix(case):
         results = list(pool.map(lambda Y: case.project(Y, 0.2 * case.exact_norm(Y, 0)), problems))
     for Y, X in zip(problems, results, strict=True):
         assert_optimal(case, Y, X, 0.2 * case.exact_norm(Y, 0))
+
+
+def test_other_threads_run_during_a_call():
+    Y = matrix("normal", (600, 600))
+    took = []
+
+    def project():
+        started = time.perf_counter()
+        normball.project_l1inf(Y, 0.3 * normball.norm_l1inf(Y), method="inverse_total_order", threads=1)
+        took.append(time.perf_counter() - started)
+
+    worker = threading.Thread(target=project)
+    worker.start()
+    longest, last = 0.0, time.perf_counter()
+    while worker.is_alive():
+        now = time.perf_counter()
+        longest, last = max(longest, now - last), now
+    # Under a lock nothing would have run here for nearly all of the call.
+    assert longest < 0.8 * took[0]
+
+
+def test_an_interrupt_leaves_whole_results():
+    Y = matrix("normal", (300, 400), "float32")
+    radius = 0.1 * normball.norm_l1inf(Y)
+    expected, out = normball.project_l1inf(Y, radius), np.empty_like(Y)
+    for delay in np.random.default_rng(0).uniform(0.001, 0.02, size=20):
+        clock = threading.Timer(delay, _thread.interrupt_main)
+        try:
+            clock.start()
+            while True:
+                out.fill(7.0)
+                normball.project_l1inf(Y, radius, out=out)
+        except KeyboardInterrupt:
+            pass
+        clock.join()
+        assert same_bits(out, expected) or (out == 7.0).all()
+    assert same_bits(normball.project_l1inf(Y, radius), expected)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from normball import _validate
 from normball._dispatch import backend_for
 from normball._validate import Axis
 
@@ -18,8 +19,8 @@ class Ball:
 
     Parameters
     ----------
-    radius : float
-        At least 0.
+    radius : float, array_like or Tensor
+        At least 0. One for each problem goes with the `batch_axis` of `project`, `norm` and `contains`.
     axis : int, tuple of int or None
         The axes that the inner norm runs over; None, where the ball has one norm only, for all of them.
     """
@@ -32,6 +33,9 @@ class Ball:
     projection: ClassVar[Callable[..., Any]]
     norm_function: ClassVar[Callable[..., Any]]
 
+    def __post_init__(self) -> None:
+        _validate.ball(self.radius, self.axis)
+
     def project(self, Y: Any, **options: Any) -> Any:
         """Nearest point of the ball; options are those of the function that projects onto it."""
         return type(self).projection(Y, self.radius, axis=self.axis, **options)
@@ -40,16 +44,25 @@ class Ball:
         """Nearest point of the ball: the same as `project`."""
         return self.project(Y, **options)
 
-    def norm(self, Y: Any) -> Any:
-        """Norm that the ball bounds; one for each vector, where an axis was given and the ball has no groups."""
-        return type(self).norm_function(Y, self.axis)
+    def norm(self, Y: Any, **options: Any) -> Any:
+        """Norm that the ball bounds; one for each vector, where an axis was given and the ball has no groups.
 
-    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0) -> bool:
+        Options are those of the function that computes it.
+        """
+        return type(self).norm_function(Y, self.axis, **options)
+
+    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0, **options: Any) -> bool:
         """Whether ``norm(Y) <= radius * (1 + rtol) + atol``; by default within four units of rounding of Y's dtype."""
+        rtol, atol = self._tolerances(Y, rtol, atol)
+        norm = self.norm(Y, **options)
+        radius = _validate.radius_of_norm(self.radius, norm)
+        inside = norm <= radius * (1.0 + rtol) + atol
+        return inside if isinstance(inside, bool) else bool(inside.all())
+
+    def _tolerances(self, Y: Any, rtol: float | None, atol: float) -> tuple[float, float]:
         if rtol is None:
             rtol = 4.0 * backend_for(Y).eps(Y)
-        inside = self.norm(Y) <= self.radius * (1.0 + rtol) + atol
-        return inside if isinstance(inside, bool) else bool(inside.all())
+        return _validate.tolerance("rtol", rtol), _validate.tolerance("atol", atol)
 
     @property
     def dual(self) -> Ball:

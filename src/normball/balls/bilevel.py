@@ -244,9 +244,9 @@ class BilevelBall(Ball):
         """Point of the ball that the bilevel projection gives: near, but in general not the nearest."""
         return _INNER[self.inner][0](Y, self.radius, axis=self.axis, **options)
 
-    def norm(self, Y: Any) -> Any:
+    def norm(self, Y: Any, **options: Any) -> Any:
         """Norm that the ball bounds."""
-        return norm_l1(Y) if self.inner == "l1" else _INNER[self.inner][1](Y, self.axis)
+        return norm_l1(Y, **options) if self.inner == "l1" else _INNER[self.inner][1](Y, self.axis, **options)
 
     @property
     def dual(self) -> Ball:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from normball import _validate
 from normball._dispatch import backend_for
 from normball._info import ProjectionInfo
 from normball._validate import Axis
@@ -90,7 +91,7 @@ def project_l1inf(
     ProjectionInfo(theta=1, 1 of 2 groups non-zero, clipped=1, kept=1, reads=2.50)
     """
     return backend_for(Y).project_l1inf(
-        Y, radius, axis, batch_axis, method, out, check_finite, threads, warm_start, return_info
+        Y, radius, axis, batch_axis, method, out, bool(check_finite), threads, warm_start, return_info
     )
 
 
@@ -106,6 +107,7 @@ def project_l1inf_(Y: Any, radius: Any, **options: Any) -> Any:
     >>> normball.project_l1inf_(Y, 1.0) is Y
     True
     """
+    _validate.in_place(Y)
     return project_l1inf(Y, radius, out=Y, **options)
 
 

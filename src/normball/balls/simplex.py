@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from normball import _validate
 from normball._dispatch import backend_for
 from normball._validate import Axis
 from normball.balls._ball import Ball
@@ -70,10 +71,11 @@ class SimplexBall(Ball):
     projection = staticmethod(project_simplex)
     norm_function = staticmethod(norm_l1)
 
-    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0) -> bool:
+    def contains(self, Y: Any, *, rtol: float | None = None, atol: float = 0.0, **options: Any) -> bool:
         """Whether no entry is below ``-atol`` and the sum is the radius, to ``radius * rtol + atol``."""
-        if rtol is None:
-            rtol = 4.0 * backend_for(Y).eps(Y)
+        rtol, atol = self._tolerances(Y, rtol, atol)
         values = Y if hasattr(Y, "dtype") else np.asarray(Y)
-        near = abs(self.norm(values) - self.radius) <= self.radius * rtol + atol
+        norm = self.norm(values, **options)
+        radius = _validate.radius_of_norm(self.radius, norm)
+        near = abs(norm - radius) <= radius * rtol + atol
         return bool((near if isinstance(near, bool) else near.all()) and (values >= -atol).all())
