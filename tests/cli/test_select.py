@@ -126,9 +126,14 @@ def started(table, out):
     command = [sys.executable, "-m", "normball", "select", table, "--target", "label", "--seeds", "1", "--folds", "3"]
     command += ["--jobs", "1", "--out", out]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    # What a shell runs in the background ignores interrupts, and so does what that starts, unless it handles them itself.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def wait_for(path, process):
