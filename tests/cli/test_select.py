@@ -126,7 +126,7 @@ def started(table, out):
     command = [sys.executable, "-m", "normball", "select", table, "--target", "label", "--seeds", "1", "--folds", "3"]
     command += ["--jobs", "1", "--out", out]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    # What a shell runs in the background ignores interrupts, and so does what that starts, unless it handles them itself.
+    # What a shell runs in the background ignores interrupts, and so does what that starts, unless it handles them.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(
