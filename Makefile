@@ -3,7 +3,7 @@
 VENV ?= .venv
 PYTHON ?= python3
 JOBS ?= 2
-DATA ?= ../shared/data
+DATA ?= data
 
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake

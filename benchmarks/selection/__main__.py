@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2, help="of the cross-validation on real tables")
     parser.add_argument("--only", nargs="+", default=None, help="words; run only tables whose name holds one of them")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder of the real tables")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the real tables")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--name", default="selection", help="of the files")
     parser.add_argument("--resume", action="store_true", help="keep what the file has, and measure only what it lacks")

@@ -52,7 +52,7 @@ def project_l1inf(
     batch_axis : int or tuple of int, optional
         Axes of independent problems.
     method : {"newton", "inverse_total_order", "total_order", "active_set", "semismooth_newton"}
-        All are exact and agree to rounding; the default is the fastest.
+        All are exact and agree to rounding. The others are here for comparison.
     out : ndarray or Tensor, optional
         Where to write, of the shape and dtype of the result. ``out=Y`` projects in place, as `project_l1inf_` does.
     check_finite : bool
@@ -62,7 +62,8 @@ def project_l1inf(
         At most this many; the result does not depend on it. By default ``NORMBALL_NUM_THREADS``, else
         ``OMP_NUM_THREADS``, else all the CPUs that this process may use. Small arrays use one.
     warm_start : ProjectionInfo, optional
-        The info of an earlier call on an array of the same shape. Only changes the speed.
+        The info of an earlier call on an array of the same shape. Only changes the speed: for the better where the arrays
+        are much alike.
     return_info : bool
         Return ``(X, info)``.
 
