@@ -96,7 +96,7 @@ public:
             const std::int64_t few = allowed(theta);
             Array<std::size_t> which = lines_.stale(theta);
             if (looks == most_looks || std::ssize(which) <= few) return theta;
-            if (exact && Reader::neighbours && 4 * std::ssize(which) <= reader_.groups()) return theta;  // they are copied next
+            if (exact && Reader::neighbours && worth_copy(reader_, std::ssize(which))) return theta;
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
             exact = (start.sure && !Reader::neighbours) || looks >= reader_.rough_looks();
             if (!exact && looks > 0) {

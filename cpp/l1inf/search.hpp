@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "parallel.hpp"
-#include "scratch.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/visit.hpp"
@@ -72,10 +71,9 @@ private:
     }
 
     // Lines that have failed soon fail again. Where groups are read with their neighbours, or dearly, and some but not many
-    // have failed, a copy of these spares reads of nearly all of the matrix. It must not need fresh memory, which costs more.
+    // have failed, a copy of these spares reads of nearly all of the matrix.
     void copy_if_worth(std::span<const std::size_t> stale) {
-        const std::int64_t count = std::ssize(stale), bytes = count * reader_.members() * static_cast<std::int64_t>(sizeof(T));
-        if (4 * count > reader_.groups() || count == 0 || bytes > ScratchBytes::most_kept / 8 * 7) return;
+        if (!worth_copy(reader_, std::ssize(stale))) return;
         std::vector<std::int64_t> groups;
         copied_.assign(lines_.size(), -1);
         for (const std::size_t i : stale) copied_[i] = std::ssize(groups), groups.push_back(lines_.group[i]);

@@ -8,9 +8,18 @@
 
 #include "dispatch.hpp"
 #include "parallel.hpp"
+#include "scratch.hpp"
 #include "l1inf/lines.hpp"
 
 namespace normball {
+
+// Whether a copy of so many groups spares reads of all in the course of a search: of a few, that need no fresh memory, which would
+// cost more.
+template <class Reader>
+bool worth_copy(const Reader& reader, std::int64_t count) {
+    const std::int64_t bytes = count * reader.members() * static_cast<std::int64_t>(sizeof(typename Reader::T));
+    return count > 0 && 4 * count <= reader.groups() && bytes <= ScratchBytes::most_kept / 8 * 7;
+}
 
 // What groups are read for: exact lines at their caps, or no more than a look; and the guesses with which it is to be kept, if
 // any.
