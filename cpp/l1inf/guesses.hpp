@@ -30,6 +30,7 @@ struct FirstGuess {
     double lean = 0.0;
     bool fitted = false;
     CapFit fit = {};  // better: how caps go with sums and peaks
+    const double* known = nullptr;  // caps at theta of some groups, one entry for each of all: 0 where nothing is known
     StatsLook<T> look = {};        // or what a look at every group has found, one entry for each of all the groups
     const double* caps = nullptr;  // or where they lay in an earlier call: one for each group, any numbers at all
 };
@@ -93,6 +94,7 @@ public:
                 kernels<T>().fitted_lines(lines_.arrays(), start.fit, theta, share_);
             else
                 theta = solve(theta, start.lean);
+            if (looks == 0 && start.known != nullptr) place_at(start.known, theta);
             const std::int64_t few = allowed(theta);
             Array<std::size_t> which = lines_.stale(theta);
             if (looks == most_looks || std::ssize(which) <= few) return theta;
@@ -129,6 +131,13 @@ public:
 
 private:
     static constexpr int most_looks = 8;
+
+    void place_at(const double* caps, double theta) {
+        for (std::size_t i = 0; i < lines_.size(); ++i) {
+            const double cap = caps[lines_.group[i]];
+            if (cap > 0.0) lines_.mean[i] = cap + theta * share_, lines_.weight[i] = share_;
+        }
+    }
 
     // Models from a look that is there already, of the groups of which it saw anything.
     void keep(const StatsLook<T>& seen, double theta) {
