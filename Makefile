@@ -72,7 +72,7 @@ docs: $(VENV)/.installed examples ## HTML in docs/_build/html; a warning is an e
 	@$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(VENV)/.installed ## every method and layout, as ratios to a copy: some 15 minutes on a quiet machine
+bench: $(VENV)/.installed ## every method and layout, as ratios to a copy: some 20 minutes on a quiet machine
 	@$(PY) -m benchmarks.run --out benchmarks/results
 
 bench-quick: $(VENV)/.installed ## the same in a minute; for checking the benchmark, not for quoting

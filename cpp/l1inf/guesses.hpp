@@ -31,8 +31,8 @@ struct FirstGuess {
     bool fitted = false;
     CapFit fit = {};  // better: how caps go with sums and peaks
     const double* known = nullptr;  // caps at theta of some groups, one entry for each of all: 0 where nothing is known
-    StatsLook<T> look = {};        // or what a look at every group has found, one entry for each of all the groups
-    const double* caps = nullptr;  // or where they lay in an earlier call: one for each group, any numbers at all
+    StatsLook<T> look = {};         // or what a look at every group has found, one entry for each of all the groups
+    const double* caps = nullptr;   // or where they lay in an earlier call: one for each group, any numbers at all
 };
 
 // Where a decreasing convex f reaches `goal`, from f(t) and e(t) = f / -f', if e goes on as the line e + bend * (x - t):
@@ -132,6 +132,7 @@ public:
 private:
     static constexpr int most_looks = 8;
 
+    // Where to look at groups whose caps are known.
     void place_at(const double* caps, double theta) {
         for (std::size_t i = 0; i < lines_.size(); ++i) {
             const double cap = caps[lines_.group[i]];

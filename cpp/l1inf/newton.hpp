@@ -94,7 +94,7 @@ public:
             peaks_above(guess, sums, peaks) > 1.001 * radius_) {
             solve_above(guess, start, 0.0, sums, peaks, solution);
             if (solution.theta >= guess) return outcome;
-            if (solution.theta > floor) start.theta = floor = solution.theta, start.known = solution.mu.data();
+            start.theta = floor = std::max(floor, solution.theta), start.known = solution.mu.data();
         }
         solve_above(floor, start, floor, sums, peaks, solution);
         return outcome;
