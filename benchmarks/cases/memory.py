@@ -45,7 +45,7 @@ def measure_here(members: int, groups: int, dtype: str, layout: str, point: str,
     Y = laid_out(make("normal", members, groups), dtype, layout)
     X = Y.copy(order="K")  # every page touched
     visit_code(dtype, layout)
-    normball.project_l1inf(Y, 2.0 * normball.norm_l1inf(Y), out=X, threads=1)  # a point of the ball: nothing is searched for
+    normball.project_l1inf(Y, 2.0 * normball.norm_l1inf(Y), out=X, threads=1)  # nothing is searched for
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = status("VmRSS")
     normball.project_l1inf(Y, radius, out=X, threads=1)
