@@ -62,8 +62,8 @@ def project_l1inf(
         At most this many; the result does not depend on it. By default ``NORMBALL_NUM_THREADS``, else
         ``OMP_NUM_THREADS``, else all the CPUs that this process may use. Small arrays use one.
     warm_start : ProjectionInfo, optional
-        The info of an earlier call on an array of the same shape. Only changes the speed: for the better where the arrays
-        are much alike.
+        The info of an earlier call on an array of the same shape. Only changes the speed: for the better where the
+        arrays are much alike.
     return_info : bool
         Return ``(X, info)``.
 
