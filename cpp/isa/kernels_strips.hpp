@@ -201,7 +201,7 @@ void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* a
         y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
             const Index lane = p * L::width;
             auto greatest = L::load(below + lane), least = L::load(above + lane);
-            strip_block<T, Partial, Near, R, 1, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+            strip_block<T, Partial, Near, R, exact_terms<T>, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
                                                    [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
                                                        least = L::min_where(m, least, x);
                                                        greatest = L::max_unless(m, greatest, x);
