@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ Action = Callable[[], Any]
 
 MILLION = 1_000_000
 VERY_SLOW = 0.5  # seconds
+STRETCH = 5e-3  # seconds of the fastest action: a few ticks of the system's clock
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,11 @@ def timed(action: Action) -> float:
 
 
 def by_turns(actions: dict[str, Action], *, prepare: Action, budget: float, fewest: int) -> dict[str, list[float]]:
-    """Time the actions in turn, round after round; `prepare` runs untimed before each of them."""
+    """Time the actions in turn, round after round; `prepare` runs untimed before each of them.
+
+    The times of each action are means over stretches of rounds, so long that interruptions cost all actions the same
+    share: of single calls, those shorter than the time from one tick of the clock to the next mostly meet none.
+    """
     times: dict[str, list[float]] = {name: [] for name in actions}
     start, rounds = time.perf_counter(), 0
     while rounds < fewest or (rounds < 101 and time.perf_counter() - start < budget):
@@ -94,7 +100,10 @@ def by_turns(actions: dict[str, Action], *, prepare: Action, budget: float, fewe
             prepare()
             times[name].append(timed(action))
         rounds += 1
-    return times
+    stretch = math.ceil(STRETCH / min(median(spent) for spent in times.values()))
+    stretch = max(1, min(stretch, rounds // fewest))
+    starts = range(0, rounds - stretch + 1, stretch)
+    return {name: [mean(spent[i : i + stretch]) for i in starts] for name, spent in times.items()}
 
 
 def measure(
