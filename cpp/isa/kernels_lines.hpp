@@ -131,14 +131,14 @@ inline double rough_log(double x) {
     const double exponent = __builtin_bit_cast(double, bits >> 52 | __builtin_bit_cast(std::uint64_t, magic)) - (magic + 1023.0);
     const double part = __builtin_bit_cast(double, (bits & ((std::uint64_t(1) << 52) - 1)) | one);
     const double r = (part - root) / (part + root), r2 = r * r;
-    return (exponent + 0.5) * ln2 + 2.0 * r * (1.0 + r2 * (1.0 / 3.0 + r2 / 5.0));
+    return (exponent + 0.5) * ln2 + 2.0 * r * (1.0 + r2 * (1.0 / 3.0 + r2 * (1.0 / 5.0)));
 }
 inline double rough_exp(double x) {
     constexpr double magic = 0x1.8p52, ln2 = 0.6931471805599453;
-    const double shifted = clamped(x, -700.0, 700.0) / ln2 + magic, exponent = shifted - magic;
+    const double shifted = clamped(x, -700.0, 700.0) * (1.0 / ln2) + magic, exponent = shifted - magic;
     const double r = clamped(x, -700.0, 700.0) - exponent * ln2;
     const double power = __builtin_bit_cast(double, (__builtin_bit_cast(std::uint64_t, shifted) + 1023) << 52);
-    return power * (1.0 + r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r / 24.0))));
+    return power * (1.0 + r * (1.0 + r * (1.0 / 2.0 + r * (1.0 / 6.0 + r * (1.0 / 24.0)))));
 }
 
 inline void fitted_lines(const LineArrays& lines, const CapFit& fit, double theta, double share) {
@@ -177,13 +177,13 @@ inline void guess_lines(const LineArrays& lines, const GuessArrays& guesses, dou
         const double most = rises ? t + (top[i] - t) * (f - theta) * over : t * (all - theta) * over;
         const double most_slope = (rises ? top[i] - t : t) * over;
         const double r = (f - theta) / (f + theta), r2 = r * r;
-        const double log_ratio = 2.0 * r * (15.0 - 4.0 * r2) / (15.0 - 9.0 * r2);
+        const double log_ratio = 2.0 * r * (1.0 + r2 * (1.0 / 3.0 + r2 * (1.0 / 5.0 + r2 * (1.0 / 4.0))));
         const double x = clamped(bends[i] * log_ratio, -1.5, 1.5);
         // From far right, among the last few members, the tangent is the best that there is; but it knows nothing of those below.
         const bool apt = f > 0.125 * theta;
         const double share_of_one = e / f, straight = t + (f - theta) * share_of_one, tangent = straight > 0.5 * t ? straight : 0.5 * t;
-        const double seen = apt ? t + e * log_ratio * (1.0 + x * (1.0 / 2.0 + x / 6.0)) : tangent;
-        const double seen_slope = apt ? e * one_over_theta * (1.0 + x * (1.0 + x * (1.0 / 2.0 + x / 6.0))) : share_of_one;
+        const double seen = apt ? t + e * log_ratio * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 6.0))) : tangent;
+        const double seen_slope = apt ? e * one_over_theta * (1.0 + x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 6.0)))) : share_of_one;
         const bool looked = e >= 0.0;
         const double guess = looked ? seen : least + lean * (most - least);
         const double guess_slope = looked ? seen_slope : least_slope + lean * (most_slope - least_slope);

@@ -86,8 +86,11 @@ public:
             if (picked && solve_picked(*picked, start, sums, peaks, floor, solution)) return outcome;
             picked.reset();  // another copy may follow
         }
-        // Lowered a little, an estimate of theta seldom leaves out a group that is not zero.
-        const double lowered = 0.97 * start.theta, guess = few_above(sums, lowered) ? lowered : start.theta;
+        // An estimate of theta is as uncertain as it is far from the bound. The lower it is taken, the more seldom it leaves out a
+        // group that is not zero, which costs a second copy.
+        double guess = start.theta;
+        for (const double lowered : {0.97 * start.theta, 0.5 * (floor + start.theta)})
+            if (few_above(sums, lowered)) guess = std::min(guess, lowered);
         // Where the bound leaves too many groups for a copy, those above a guess may do: their theta is a better bound, and
         // the answer if it makes all the others zero.
         if (Reader::gathers && !few && look.s == nullptr && guess > floor && few_above(sums, guess) &&
