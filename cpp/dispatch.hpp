@@ -47,6 +47,13 @@ struct CapFit {
     double constant = 0.0, left = 0.0, sum = 0.0, peak = 0.0;
 };
 
+// Members that lie in the windows (lo, hi] of groups, one after another as they are read, and for strips the lanes whose they are.
+template <class T>
+struct Found {
+    T *members, *lanes;
+    std::int64_t size;
+};
+
 template <class T>
 struct Kernels {
     std::int64_t lanes;  // elements to a register
@@ -64,6 +71,14 @@ struct Kernels {
     // least that is. Counts are in T, here and for strips: exact for fewer than 2^24 members.
     void (*rows_gap)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* t, double* s, T* k,
                      T* below, T* above);
+    // The same for lists of magnitudes, with so many each, in a cache.
+    void (*lists_gap)(const T* const* y, const std::int64_t* sizes, std::int64_t count, const T* t, double* s, T* k, T* below,
+                      T* above);
+    // For each of `count` rows: adds the exact sum and the number of the magnitudes above hi, and finds those in (lo, hi]; sizes
+    // tell of how many. Where there are more than `most` in a row, none is left of it, and its size is -1. There is room for those of
+    // all rows, and for a row more.
+    void (*rows_window)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* lo, const T* hi,
+                        double* s, T* k, Found<T>* found, std::int64_t most, std::int64_t* sizes);
     // x = clamp(y, -cap, cap) for each of `count` rows, with its cap rounded down to T; a cap of 0 fills with zeros, which are
     // there already where it is blank, and does not read y.
     void (*rows_clip)(const T* y, std::int64_t y_stride, T* x, std::int64_t x_stride, std::int64_t n, std::int64_t count,
@@ -78,6 +93,11 @@ struct Kernels {
                         std::int64_t count, const T* t, double* s, T* k, bool near);
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, T* k, T* below, T* above, bool near);
+    // What rows_window does, but for the sizes, which are of whole registers, and grow: members of a register whose size is more
+    // than `most` are left out from there on. There is room for `most` members of each register, and a block of rows more of each.
+    void (*strip_window)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
+                         std::int64_t count, const T* lo, const T* hi, double* s, T* k, Found<T>* found, std::int64_t most,
+                         std::int64_t* sizes, bool near);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.
@@ -105,6 +125,11 @@ struct Kernels {
                         double* total, double* slope);
     // Lists the guesses for groups that are non-zero at theta which may be off by a member there. Returns how many.
     std::int64_t (*doubtful_lines)(const LineArrays& lines, const GuessArrays& guesses, double theta, std::size_t* found);
+    // Windows about the caps at theta, in which these lie very likely: by what the models of groups with so many members leave
+    // open; or from `low` times the cap to `high` times it, if low is not 0. Groups that are zero get none: lo is infinite.
+    // Tells how many members the models expect there, and about how many caps may be off by a member.
+    void (*window_lines)(const LineArrays& lines, const GuessArrays& guesses, double theta, double members, double low,
+                         double high, T* lo, T* hi, double* expected, double* doubtful);
     // Lists the lines of groups that are non-zero at theta which do not hold there. Returns how many.
     std::int64_t (*stale_lines)(const LineArrays& lines, double theta, std::size_t* found);
     // Sums of the means and the weights of the lines of groups that are non-zero at theta, and the number of these.

@@ -15,7 +15,7 @@ namespace normball {
 
 class ScratchBytes {
 public:
-    static constexpr std::int64_t most_kept = std::int64_t(1) << 23;  // 8 MB
+    static constexpr std::int64_t most_kept = std::int64_t(1) << 24;  // 16 MB
 
     explicit ScratchBytes(std::int64_t bytes) {
         if (bytes > most_kept || in_use) {

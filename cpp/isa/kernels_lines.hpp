@@ -152,7 +152,8 @@ inline void fitted_lines(const LineArrays& lines, const CapFit& fit, double thet
         const double power = fit.constant + fit.left * rough_log(left > 0.0 ? left : sum[i]) + fit.sum * rough_log(sum[i]) +
                              fit.peak * rough_log(top[i] > 0.0 ? top[i] : sum[i]);
         const double guess = rough_exp(power), upper = guess < most ? guess : most, cap = upper > least ? upper : least;
-        weight[i] = left > 0.0 ? share : 0.0, mean[i] = left > 0.0 ? cap + theta * share : 0.0;
+        const double slope = clamped(fit.left * cap / left, share, 1.0);
+        weight[i] = left > 0.0 ? slope : 0.0, mean[i] = left > 0.0 ? cap + theta * slope : 0.0;
     }
 }
 
@@ -223,6 +224,76 @@ inline Index doubtful_lines(const LineArrays& lines, const GuessArrays& guesses,
         number += list_bits(wanted & (off | unseen), i, found + number);
     }
     return number;
+}
+
+// By what theta is off if all these models err alike.
+inline double shift_of(const LineArrays& lines, const GuessArrays& guesses, double theta) {
+    using D = Lanes<double>;
+    const auto count = static_cast<Index>(lines.count);
+    auto errors = D::all(0.0), weights = errors;
+    for (Index i = 0; i < count; i += D::width) {
+        const auto load = [&](const double* p) { return load_some(p + i, count - i); };
+        const auto bent = D::max(D::all(1.0) + load(guesses.bend), D::all(0.25)), weight = load(lines.weight);
+        const auto step = D::max(load(lines.mean) - D::all(theta) * weight, D::all(0.0)) - load(guesses.t);
+        const auto active = D::above(load(lines.sum), D::all(theta));
+        const auto e = D::max(load(guesses.e), D::all(1e-300));
+        errors = D::add_where(active, errors, step * step * bent * D::all(1.0 / 3.0) / e);
+        weights = D::add_where(active, weights, weight);
+    }
+    const double all = total(weights);
+    return all > 0.0 ? total(errors) / all : 0.0;
+}
+
+// The cap that a model gives is off by about the square of what changes on the way to it, and by the chance that so many members
+// lie there. Where few members are above the window, it takes all of these. Below a cap members come as a power at least.
+template <class T, bool ByModel>
+void window_lines_of(const LineArrays& lines, const GuessArrays& guesses, double theta, double members, double low, double high,
+                     T* lo, T* hi, double* expected, double* doubtful) {
+    const double *sum = lines.sum, *top = lines.top, *mean = lines.mean, *weight = lines.weight;
+    const double *below = lines.below, *next = lines.above;
+    const double *last_t = guesses.t, *last_f = guesses.f, *last_e = guesses.e, *bends = guesses.bend;
+    const auto count = static_cast<Index>(lines.count);
+    constexpr double some = 2.5, few = 32.0, infinite = __builtin_inf();
+    const double shift = ByModel ? shift_of(lines, guesses, theta) : 0.0;
+    double all_found = 0.0, all_doubts = 0.0;
+    constexpr Index block = 64;
+    for (Index begin = 0; begin < count; begin += block) {
+        double found[block], doubts[block];
+        const Index end = count - begin < block ? count - begin : block;
+        NORMBALL_LANES
+        for (Index j = 0; j < end; ++j) {
+            const Index i = begin + j;
+            const double line = mean[i] - theta * weight[i], cap = line > 0.0 ? line : 0.0, t = last_t[i], e = last_e[i];
+            const double k = last_f[i] / e, bent = 1.0 + bends[i], thinner = (bent > 0.25 ? bent : 0.25) / e;
+            const double change = thinner * (cap - t), size = change > 0.0 ? change : -change, off = k * change * change;
+            const double chance = size * __builtin_sqrt(k * size), doubt = off * (1.0 / 3.0) + chance * 0.5;
+            const double half = (off + some * chance + some) / (k * thinner) + shift * weight[i];
+            const double least = 0.5 * cap, down = cap - (half < e ? half : e), nearer = down > least ? down : least;
+            const bool bottom = (half > cap) & (members - k < few);
+            const double under = ByModel ? (bottom ? 0.0 : nearer) : low * cap, from = under < top[i] ? under : top[i];
+            const double to = ByModel ? cap + half : high < infinite ? high * cap : infinite;
+            const double fall = t * thinner * rough_log(t / (from > 0.0 ? from : 1e-300 * t));
+            const double guess = k * rough_exp(fall), above = guess < members ? guess : members;
+            const bool all = ByModel ? above < few : !(high < infinite);
+            const double beyond = all ? 0.0 : k * rough_exp((t - to) * thinner), inside = above > beyond ? above - beyond : 0.0;
+            const bool active = sum[i] > theta, known = (e > 0.0) & (k > 0.0) & (t > 0.0), wanted = active & (known | !ByModel);
+            const bool holds = (below[i] >= 0.0) & (cap >= below[i]) & (cap < next[i]);
+            lo[i] = static_cast<T>(wanted ? from : infinite);
+            hi[i] = static_cast<T>(wanted & !all ? to : infinite);
+            const double certain = doubt < 1.0 ? doubt : 1.0;
+            found[j] = active ? (known ? inside : members) : 0.0;
+            doubts[j] = active & !holds ? (known ? certain : 1.0) : 0.0;
+        }
+        for (Index j = 0; j < end; ++j) all_found += found[j], all_doubts += doubts[j];
+    }
+    *expected = all_found, *doubtful = all_doubts;
+}
+
+template <class T>
+void window_lines(const LineArrays& lines, const GuessArrays& guesses, double theta, double members, double low, double high,
+                  T* lo, T* hi, double* expected, double* doubtful) {
+    (low > 0.0 ? window_lines_of<T, false> : window_lines_of<T, true>)(lines, guesses, theta, members, low, high, lo, hi, expected,
+                                                                      doubtful);
 }
 
 inline Index stale_lines(const LineArrays& lines, double theta, std::size_t* found) {

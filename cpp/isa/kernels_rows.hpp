@@ -190,8 +190,8 @@ void rows_above(const T* const* y, Index n, Index count, Index coming, const T* 
 template <class T>
 inline constexpr Index exact_terms = sizeof(T) == sizeof(double) ? 4 : 1;
 
-template <class T, bool Near>
-void rows_gap_of(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
+template <class T, bool Near, class SizeOf>
+void rows_gap_of(const T* const* y, SizeOf size_of, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
     using L = Lanes<T>;
     using Block = RowBlock<T>;
     constexpr Index W = L::width;
@@ -202,6 +202,7 @@ void rows_gap_of(const T* const* y, Index n, Index count, Index coming, const T*
         for (Index j = 0; j < rows; ++j) {
             const auto threshold = L::all(t[g + j]);
             const T* const row = y[g + j];
+            const Index n = size_of(g + j);
             const T* const ahead = Near ? nullptr : to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; });
             auto down = L::all(below[g + j]), up = L::all(above[g + j]);
             Sum<T> sum[2];
@@ -247,7 +248,68 @@ void rows_gap_of(const T* const* y, Index n, Index count, Index coming, const T*
 
 template <class T>
 void rows_gap(const T* const* y, Index n, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
-    (coming == 0 ? rows_gap_of<T, true> : rows_gap_of<T, false>)(y, n, count, coming, t, s, k, below, above);
+    const auto size = [=](Index) { return n; };
+    (coming == 0 ? rows_gap_of<T, true, decltype(size)> : rows_gap_of<T, false, decltype(size)>)(y, size, count, coming, t, s, k,
+                                                                                                below, above);
+}
+
+template <class T>
+void lists_gap(const T* const* y, const Index* sizes, Index count, const T* t, double* s, T* k, T* below, T* above) {
+    rows_gap_of<T, true>(y, [=](Index j) { return sizes[j]; }, count, 0, t, s, k, below, above);
+}
+
+template <class T, bool Near>
+void rows_window_of(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k,
+                    Found<T>& found, Index most, Index* sizes) {
+    using L = Lanes<T>;
+    constexpr Index W = L::width;
+    T* const members = found.members;
+    Index begin = found.size;
+    for (Index j = 0; j < count; ++j) {
+        const auto low = L::all(lo[j]), high = L::all(hi[j]);
+        const T* const row = y[j];
+        const T* const ahead = Near ? nullptr : to_ask_for<T>(j, n, coming, [=](Index i) { return y[i]; });
+        Sum<T> sum[2];
+        auto part = L::all(0);
+        Index number = 0, to = begin;
+        const auto term = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
+            const auto m = L::above(v, high);
+            number += popcount(L::bits(m));
+            if constexpr (exact_terms<T> == 1)
+                sum[u & 1].add_where(m, v);
+            else
+                part = L::add_where(m, part, v);
+            const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
+            L::compress(members + to, bits, v);
+            to += popcount(bits);
+        };
+        const auto fold = [&]() __attribute__((always_inline)) {
+            if constexpr (exact_terms<T> > 1) sum[0].add(part), part = L::all(0);
+        };
+        Index i = 0;
+        for (; i + 4 * W <= n; i += 4 * W) {
+            if (!Near)
+                for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
+            for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(row + i + u * W)), u);
+            fold();
+        }
+        if (!Near && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
+        for (; i + W <= n; i += W) term(L::magnitude(L::load(row + i)), 0);
+        if (i < n) term(L::magnitude(L::load_first(row + i, n - i)), 1);  // lanes past the end are 0, and never above
+        fold();
+        sum[0].add(sum[1]);
+        s[j] += sum[0].total();
+        k[j] += static_cast<T>(number);
+        sizes[j] = to - begin <= most ? to - begin : -1;
+        if (sizes[j] > 0) begin = to;
+    }
+    found.size = begin;
+}
+
+template <class T>
+void rows_window(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k, Found<T>* found,
+                 Index most, Index* sizes) {
+    (coming == 0 ? rows_window_of<T, true> : rows_window_of<T, false>)(y, n, count, coming, lo, hi, s, k, *found, most, sizes);
 }
 
 // How many elements come before the first address at which a register of x may be streamed.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,7 @@ template <class Reader>
 class Forecast {
 public:
     using T = typename Reader::T;
+    using Gathered = typename Reader::Gathered;
 
     Forecast(const Reader& reader, double radius) : reader_(reader), radius_(radius) {}
 
@@ -47,7 +49,7 @@ public:
         const std::vector<std::int64_t> which = spread_out(few);
         Team alone(1);
         const auto copy = reader_.copy(which, alone);
-        const typename Reader::Gathered gathered(copy->view);
+        const Gathered gathered(copy->view);
         Solution some;
         if (!solve(gathered, usual * static_cast<double>(which.size()), alone, some)) return 0;
         std::size_t apt = 0;
@@ -115,7 +117,7 @@ private:
         }
         Team alone(1);
         const auto copy = reader_.copy(which, alone);
-        const typename Reader::Gathered gathered(copy->view);
+        const Gathered gathered(copy->view);
         const Array<std::int64_t> place = in_order(which.size());
         Lines<T> lines(some_sums, some_peaks, place);
         Guesses guesses(gathered, lines, place, radius_, 0.0, alone);
@@ -133,11 +135,33 @@ private:
             const double estimated_slope = all.lowest_slope + start.lean * (all.highest_slope - all.lowest_slope);
             if (!(estimate > 0.0)) return;
             start.theta = std::clamp(secant.step(theta, estimate, estimated_slope), floor, ceiling);
-            if (exactly) return;
+            if (exactly) return start.fitted ? set_windows(lines, guesses, caps, theta, start) : void();
             exactly = std::fabs(start.theta - theta) < 0.05 * theta && std::fabs(estimate - radius_) < 0.1 * radius_;
         }
     }
 
+    // How far the caps of the sample lie from what the fit gives, and somewhat further, if windows so wide are narrow enough.
+    void set_windows(Lines<T>& lines, Guesses<Gathered>& guesses, const Array<double>& caps, double theta, FirstGuess<T>& start) const {
+        kernels<T>().fitted_lines(lines.arrays(), start.fit, theta, share());
+        double low = 1.0, high = 1.0, groups = 0.0;
+        for (std::size_t i = 0; i < caps.size(); ++i) {
+            const double fitted = lines.cap(i, theta);
+            if (!(caps[i] > 0.0 && fitted > 0.0)) continue;
+            low = std::min(low, caps[i] / fitted), high = std::max(high, caps[i] / fitted), groups += 1.0;
+        }
+        Array<T> lo(caps.size()), hi(caps.size());
+        for (const double further : {3.0, 2.0, 1.4})
+            for (const double upper : {std::numeric_limits<double>::infinity(), std::pow(high, further)}) {
+                double expected = 0.0, doubtful = 0.0;
+                kernels<T>().window_lines(lines.arrays(), guesses.arrays(), theta, 1.0 / share(), std::pow(low, further), upper,
+                                          lo.data(), hi.data(), &expected, &doubtful);
+                if (!(expected * share() <= most_found * groups)) continue;
+                start.low = std::pow(low, further), start.high = upper;
+                return;
+            }
+    }
+
+    static constexpr double most_found = 0.02;
     static constexpr int most_corrections = 8;
 
     double share() const { return 1.0 / static_cast<double>(reader_.members()); }

@@ -17,6 +17,7 @@
 #include "parallel.hpp"
 #include "l1inf/lines.hpp"
 #include "l1inf/visit.hpp"
+#include "l1inf/windows.hpp"
 
 namespace normball {
 
@@ -30,6 +31,7 @@ struct FirstGuess {
     double lean = 0.0;
     bool fitted = false;
     CapFit fit = {};  // better: how caps go with sums and peaks
+    double low = 0.0, high = 0.0;  // so many times the caps that it gives, at least and at most, if these make narrow windows; else 0
     const double* known = nullptr;  // caps at theta of some groups, one entry for each of all: 0 where nothing is known
     StatsLook<T> look = {};         // or what a look at every group has found, one entry for each of all the groups
     const double* caps = nullptr;   // or where they lay in an earlier call: one for each group, any numbers at all
@@ -85,7 +87,8 @@ public:
           t_(lines.top), f_(lines.sum.size(), 0.0), e_(lines.sum.size(), -1.0), bend_(lines.sum.size(), 0.0) {}
 
     // Leaves lines, exact ones or through guessed caps, and returns the guess of theta, at which hardly any is still to be read.
-    double run(const FirstGuess<T>& start) {
+    // With windows about the caps, if there is a place for them and they are narrow: then nothing is read any more.
+    double run(const FirstGuess<T>& start, Windows<T>* windows) {
         double theta = start.theta;
         bool exact = false;
         if (start.look.s != nullptr) keep(start.look, theta);
@@ -99,6 +102,8 @@ public:
             Array<std::size_t> which = lines_.stale(theta);
             if (looks == most_looks || std::ssize(which) <= few) return theta;
             if (exact && Reader::neighbours && worth_copy(reader_, std::ssize(which))) return theta;
+            if (windows != nullptr && (looks > 0 || start.low > 0.0) && collect(theta, looks > 0 ? 0.0 : start.low, start.high, *windows))
+                return solve_within(*windows, theta);
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
             exact = (start.sure && !Reader::neighbours) || looks >= reader_.rough_looks();
             if (!exact && looks > 0) {
@@ -128,9 +133,58 @@ public:
     }
 
     double reads() const { return reads_; }  // elements fetched from memory
+    GuessArrays arrays() { return {t_.data(), f_.data(), e_.data(), bend_.data()}; }
 
 private:
     static constexpr int most_looks = 8;
+    static constexpr double most_lost = 0.05;  // of the groups
+
+    // Reads windows about the caps at theta, unless they are too wide: see Kernels::window_lines.
+    bool collect(double theta, double low, double high, Windows<T>& windows) {
+        const double members = static_cast<double>(reader_.members());
+        windows.resize(lines_.size());
+        double expected = 0.0, doubtful = 0.0;
+        kernels<T>().window_lines(lines_.arrays(), arrays(), theta, members, low, high, windows.lo.data(), windows.hi.data(),
+                                  &expected, &doubtful);
+        const auto totals = lines_.totals(theta);
+        if (low == 0.0) {
+            if (expected > Reader::most_kept * members * totals.active || doubtful < Reader::fewest_doubtful * totals.active) return false;
+        } else {
+            // By so much theta is off, as far as the caps of the fit miss the radius; which must not take many from their windows.
+            const double off = std::fabs(totals.mean - theta * totals.weight - radius_) / totals.weight, room = 0.5 * (1.0 - low);
+            double lost = 0.0;
+            for (std::size_t i = 0; i < lines_.size(); ++i)
+                lost += lines_.sum[i] > theta && off * lines_.weight[i] > room * lines_.cap(i, theta) ? 1.0 : 0.0;
+            if (lost > most_lost * totals.active) return false;
+        }
+        Array<std::size_t> which(lines_.size());
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < which.size(); ++i)
+            which[count] = i, count += windows.lo[i] < std::numeric_limits<T>::infinity() ? 1 : 0;
+        which.resize(count);
+        const auto jobs = chunks_of(reader_, place_, which);
+        windows.expect(jobs.size());
+        team_.run(std::ssize(jobs), [&](std::int64_t job) {
+            const auto j = static_cast<std::size_t>(job);
+            reader_.collect(windows, lines_, place_.data(), jobs[j], j);
+        });
+        reads_ += static_cast<double>(count) * members;
+        return true;
+    }
+
+    // Newton's method, as far as windows tell.
+    double solve_within(const Windows<T>& windows, double theta) {
+        const Array<std::int64_t> place = in_order(lines_.size());
+        for (int steps = 0; steps < most_looks; ++steps) {
+            Array<std::size_t> stale = lines_.stale(theta);
+            std::erase_if(stale, [&](std::size_t i) { return !windows.has(i, lines_.cap(i, theta)); });
+            if (stale.empty()) break;
+            visit(windows, lines_, place, stale, {theta}, team_);
+            const auto totals = lines_.totals(theta);
+            theta = within((totals.mean - radius_) / totals.weight, theta);
+        }
+        return theta;
+    }
 
     // Where to look at groups whose caps are known.
     void place_at(const double* caps, double theta) {
@@ -196,8 +250,6 @@ private:
     std::int64_t allowed(double theta) {
         return static_cast<std::int64_t>(Reader::doubtful_share * lines_.totals(theta).active);
     }
-
-    GuessArrays arrays() { return {t_.data(), f_.data(), e_.data(), bend_.data()}; }
 
     const Reader& reader_;
     Lines<T>& lines_;

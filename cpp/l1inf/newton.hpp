@@ -182,8 +182,9 @@ private:
         const bool most = static_cast<double>(count_above(sums, from)) >= std::max(reader_.all_from(), 0.75) * groups;
         Lines<T> lines(sums, peaks, groups_above<T>(sums, most ? 0.0 : from));
         double read = groups * members;
-        const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy) {
-            Search found(reader, lines, place, may_copy, radius_, team_);
+        Windows<T> windows;
+        const auto search = [&](const auto& reader, std::span<const std::int64_t> place, bool may_copy, Windows<T>* kept) {
+            Search found(reader, lines, place, may_copy, radius_, team_, kept);
             if (start.caps != nullptr || small(reader_)) {
                 // Earlier caps tell more of theta than it was then: in training it may change a thousandfold from one step to
                 // the next, while the caps hardly move. So these are looked at first, at a theta that leaves none out.
@@ -194,7 +195,7 @@ private:
             double guess = 0.0, looks = 0.0;
             {
                 Guesses guesses(reader, lines, place, radius_, floor, team_);
-                guess = guesses.run(start), looks = guesses.reads();
+                guess = guesses.run(start, kept), looks = guesses.reads();
             }
             solution.theta = found.run(guess, floor);
             return found.reads() + looks;
@@ -202,10 +203,10 @@ private:
         if (Reader::gathers && 4 * std::ssize(lines.group) <= reader_.groups()) {
             auto copy = reader_.copy(lines.group, team_);
             read += static_cast<double>(lines.group.size()) * members;
-            search(typename Reader::Gathered(copy->view), in_order(lines.size()), false);
+            search(typename Reader::Gathered(copy->view), in_order(lines.size()), false, nullptr);
             if constexpr (Reader::writes_from_copy) solution.copy = std::move(copy);
         } else {
-            read += search(reader_, lines.group, Reader::gathers);
+            read += search(reader_, lines.group, Reader::gathers, reader_.can_collect() ? &windows : nullptr);
         }
         report(lines, solution);
         solution.reads += read / (groups * members) - (solution.reads > 0.0 ? 1.0 : 0.0);

@@ -9,7 +9,9 @@
 
 #include "l1inf/lines.hpp"
 #include "l1inf/settle.hpp"
+#include "l1inf/windows.hpp"
 #include "parallel.hpp"
+#include "scratch.hpp"
 #include "view.hpp"
 #include "write.hpp"
 
@@ -25,6 +27,8 @@ public:
     static constexpr bool writes_from_copy = false;
     static constexpr bool neighbours = false;  // are read together
     static constexpr double doubtful_share = 0.3;  // of the guesses: where more are doubtful, another look is worth while
+    // Windows are worth while where no more of the members lie in them, and caps of no fewer groups are doubtful.
+    static constexpr double most_kept = 0.05, fewest_doubtful = 0.115;
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.
@@ -88,6 +92,39 @@ public:
         }
         return news;
     }
+
+    // Windows of the given lines, whose groups are of one chunk and in rising order.
+    void collect(Windows<T>& windows, const Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> which,
+                 std::size_t job) const {
+        const Kernels<T>& kernel = kernels<T>();
+        Batch<T> batch(lines, 1, std::ssize(which));
+        std::transform(which.begin(), which.end(), batch.at.begin(), [=](std::size_t i) { return places[i]; });
+        const std::span<const std::int64_t> at = batch.at;
+        const std::int64_t most = Windows<T>::most(members());
+        const Scratch<T> log(std::ssize(which) * most + members() + 5 * kernel.lanes);
+        Found<T> found{log.get(), nullptr, 0};
+        std::vector<std::int64_t> sizes(which.size());
+        for (std::size_t first = 0; first < which.size(); first += static_cast<std::size_t>(at_once_)) {
+            const std::int64_t units = std::min(std::ssize(which) - static_cast<std::int64_t>(first), at_once_);
+            for (std::size_t j = 0; j < static_cast<std::size_t>(units); ++j) {
+                batch.below[j] = windows.lo[which[first + j]], batch.above[j] = windows.hi[which[first + j]];
+                batch.s[j] = 0.0, batch.k[j] = T(0);
+            }
+            runs(at.subspan(first), units, [&](const T* const* y, std::int64_t n, std::int64_t known) {
+                kernel.rows_window(y, n, units, known, batch.below, batch.above, batch.s, batch.k, &found, most, &sizes[first]);
+            });
+            for (std::size_t j = 0; j < static_cast<std::size_t>(units); ++j)
+                if (sizes[first + j] >= 0) windows.keep(which[first + j], batch.s[j], batch.k[j], nullptr, sizes[first + j]);
+        }
+        Array<T> lists(found.members, found.members + found.size);
+        const T* list = lists.data();
+        for (std::size_t j = 0; j < which.size(); ++j)
+            if (sizes[j] >= 0) windows.point(which[j], list), list += sizes[j];
+        windows.hold(job, std::move(lists));
+    }
+
+    // In a cache windows cost more than another look; and lists of members are whole where these follow one another.
+    bool can_collect() const { return !near_ && !Packed && view_.member.outer_count() == 1; }
 
     std::int64_t cluster_at(std::int64_t g) const { return g; }
 

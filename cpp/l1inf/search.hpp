@@ -13,6 +13,7 @@
 #include "l1inf/lines.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/visit.hpp"
+#include "l1inf/windows.hpp"
 
 namespace normball {
 
@@ -22,8 +23,10 @@ class Search {
 public:
     using T = typename Reader::T;
 
-    Search(const Reader& reader, Lines<T>& lines, std::span<const std::int64_t> place, bool may_copy, double radius, Team& team)
-        : reader_(reader), lines_(lines), place_(place), may_copy_(may_copy), radius_(radius), team_(team) {}
+    // Of groups whose caps stay in their windows, if there are any, nothing is read.
+    Search(const Reader& reader, Lines<T>& lines, std::span<const std::int64_t> place, bool may_copy, double radius, Team& team,
+           const Windows<T>* windows = nullptr)
+        : reader_(reader), lines_(lines), place_(place), may_copy_(may_copy), radius_(radius), team_(team), windows_(windows) {}
 
     // From a theta, a mere guess unless it is `floor`, a lower bound of theta*, which lies below the largest sum, however
     // rounding has it: some group is never dropped.
@@ -63,6 +66,18 @@ private:
     // Reads the lines that do not hold at theta. Returns whether any is news.
     bool refresh(double theta) {
         Array<std::size_t> stale = lines_.stale(theta);
+        if (windows_ != nullptr) {
+            const auto known = std::stable_partition(stale.begin(), stale.end(), [&](std::size_t i) {
+                return !windows_->has(i, lines_.cap(i, theta));
+            });
+            const bool news = visit(*windows_, lines_, in_order(lines_.size()), {known, stale.end()}, {theta}, team_);
+            stale.erase(known, stale.end());
+            return read_stale(stale, theta) || news;
+        }
+        return read_stale(stale, theta);
+    }
+
+    bool read_stale(Array<std::size_t>& stale, double theta) {
         if (may_copy_ && copy_ == nullptr) copy_if_worth(stale);
         if (copy_ == nullptr) return read(reader_, place_, stale, theta);
         const auto others = std::stable_partition(stale.begin(), stale.end(), [&](std::size_t i) { return copied_[i] >= 0; });
@@ -92,6 +107,7 @@ private:
     bool may_copy_;
     double radius_;
     Team& team_;
+    const Windows<T>* windows_;
     double reads_ = 0.0;
     std::vector<std::int64_t> copied_;  // the place of each line in the copy; -1: not there
     std::unique_ptr<GroupCopy> copy_;

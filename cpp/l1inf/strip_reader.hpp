@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -14,7 +15,9 @@
 #include "l1inf/lines.hpp"
 #include "l1inf/panels.hpp"
 #include "l1inf/settle.hpp"
+#include "l1inf/windows.hpp"
 #include "parallel.hpp"
+#include "scratch.hpp"
 #include "view.hpp"
 
 namespace normball {
@@ -27,6 +30,8 @@ public:
     static constexpr bool gathers = true, writes_from_copy = true;
     static constexpr bool neighbours = true;  // are read together: one costs as much as all
     static constexpr double doubtful_share = 0.1;  // of the guesses: where more are doubtful, another look is worth while
+    // Windows are worth while where no more of the members lie in them, and caps of no fewer groups are doubtful.
+    static constexpr double most_kept = 0.09, fewest_doubtful = 0.045;
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
     // Counts are kept in T.
@@ -120,22 +125,8 @@ public:
     bool refresh(Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> stale,
                  const Visit& purpose) const {
         const Kernels<T>& kernel = kernels<T>();
-        const std::int64_t lanes = kernel.lanes, most = lines_ * ((std::min(line_, width_) + lanes - 1) / lanes);
-        Batch<T> batch(lines, lanes, std::min(most, std::ssize(stale)));
-        Registers place(view_, lanes);
-        std::int64_t first = 0;
-        for (std::size_t s = 0; s < stale.size(); ++s) {
-            const std::size_t i = stale[s], rest = static_cast<std::size_t>(lanes - 1), last = s + rest;
-            if (place.go_to(places[i])) first = batch.add_unit(place.at);
-            // Mostly all the groups of a register are wanted.
-            if (place.lane == 0 && lanes <= line_ && last < stale.size() && stale[last] == i + rest &&
-                places[i + rest] == places[i] + lanes - 1) {
-                std::iota(batch.line + first, batch.line + first + lanes, i);
-                s = last;
-            } else {
-                batch.line[first + place.lane] = i;
-            }
-        }
+        Batch<T> batch(lines, kernel.lanes, most_units(stale));
+        gather(batch, places, stale);
         return settle(
             lines, batch, purpose,
             [&](Batch<T>& b) {
@@ -149,6 +140,50 @@ public:
                 });
             });
     }
+
+    // Windows of the given lines, whose groups are of one chunk and in rising order.
+    void collect(Windows<T>& windows, const Lines<T>& lines, const std::int64_t* places, std::span<const std::size_t> which,
+                 std::size_t job) const {
+        const Kernels<T>& kernel = kernels<T>();
+        Batch<T> batch(lines, kernel.lanes, most_units(which));
+        gather(batch, places, which);
+        const std::size_t lanes = static_cast<std::size_t>(batch.lanes());
+        for (std::size_t j = 0; j < lanes; ++j) {
+            const bool idle = batch.line[j] == batch.idle;
+            batch.below[j] = idle ? std::numeric_limits<T>::infinity() : windows.lo[batch.line[j]];
+            batch.above[j] = idle ? std::numeric_limits<T>::infinity() : windows.hi[batch.line[j]];
+            batch.s[j] = 0.0, batch.k[j] = T(0);
+        }
+        // The same for any number of threads, and so of chunks.
+        const std::int64_t block = block_rows * kernel.lanes, all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
+        const std::int64_t kept = std::max(ScratchBytes::most_kept / static_cast<std::int64_t>(2 * sizeof(T)), groups() * members() / 32);
+        const std::int64_t most = std::min(kernel.lanes * Windows<T>::most(members()), kept / all_units - 2 * block);
+        const std::int64_t room = batch.units * (most + block) + kernel.lanes;
+        const Scratch<T> log(2 * room);
+        Found<T> found{log.get(), log.get() + room, 0};
+        std::vector<std::int64_t> sizes(static_cast<std::size_t>(batch.units));
+        blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
+            kernel.strip_window(y, stride, n, line_, batch.at.data(), batch.units, batch.below, batch.above, batch.s, batch.k, &found,
+                                most, sizes.data(), near_);
+        });
+        // What was found, lane by lane: a sort by counting.
+        std::vector<std::int64_t> end(lanes + 1);
+        for (std::int64_t i = 0; i < found.size; ++i) ++end[static_cast<std::size_t>(found.lanes[i]) + 1];
+        for (std::size_t j = 0; j < lanes; ++j) {
+            const std::int64_t size = end[j + 1];
+            end[j + 1] += end[j];
+            if (batch.line[j] == batch.idle || sizes[j / static_cast<std::size_t>(kernel.lanes)] > most) continue;
+            windows.keep(batch.line[j], batch.s[j], batch.k[j], nullptr, size);
+        }
+        Array<T> lists(static_cast<std::size_t>(found.size));
+        for (std::size_t j = 0; j < lanes; ++j)
+            if (batch.line[j] != batch.idle) windows.point(batch.line[j], lists.data() + end[j]);
+        for (std::int64_t i = 0; i < found.size; ++i)
+            lists[static_cast<std::size_t>(end[static_cast<std::size_t>(found.lanes[i])]++)] = found.members[i];
+        windows.hold(job, std::move(lists));
+    }
+
+    bool can_collect() const { return !near_; }  // in a cache windows cost more than another look
 
     // Where a cluster at about g begins, so that all of it lies side by side.
     std::int64_t cluster_at(std::int64_t g) const {
@@ -171,6 +206,32 @@ private:
     // Rows that are too long for that are worth it only where the matrix comes from beyond the caches.
     bool can_pick() const { return view_.member.outer_count() == 1 && (!near_ || 16 * row_bytes() <= kept_bytes); }
     std::int64_t row_bytes() const { return groups() * static_cast<std::int64_t>(sizeof(T)); }
+
+    static constexpr std::int64_t block_rows = 16;  // no kernel reads more at once
+
+    std::int64_t most_units(std::span<const std::size_t> which) const {
+        const std::int64_t lanes = kernels<T>().lanes;
+        return std::min(lines_ * ((std::min(line_, width_) + lanes - 1) / lanes), std::ssize(which));
+    }
+
+    // Fills a batch with the registers of these lines.
+    void gather(Batch<T>& batch, const std::int64_t* places, std::span<const std::size_t> which) const {
+        const std::int64_t lanes = batch.unit;
+        Registers place(view_, lanes);
+        std::int64_t first = 0;
+        for (std::size_t s = 0; s < which.size(); ++s) {
+            const std::size_t i = which[s], rest = static_cast<std::size_t>(lanes - 1), last = s + rest;
+            if (place.go_to(places[i])) first = batch.add_unit(place.at);
+            // Mostly all the groups of a register are wanted.
+            if (place.lane == 0 && lanes <= line_ && last < which.size() && which[last] == i + rest &&
+                places[i + rest] == places[i] + lanes - 1) {
+                std::iota(batch.line + first, batch.line + first + lanes, i);
+                s = last;
+            } else {
+                batch.line[first + place.lane] = i;
+            }
+        }
+    }
 
     struct Strip {
         const T* base;

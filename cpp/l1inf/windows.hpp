@@ -1,0 +1,75 @@
+// Windows about the caps: what one read must leave of the groups, so that none is read again.
+//
+// Where caps are known but for little, a read keeps the few members of each group that are in doubt: those in a window (lo, hi],
+// and the sum and the number of those above it. For any cap in the window the group's exact line follows from these alone. So all
+// further steps of Newton's method run on short lists; a cap that leaves its window makes its group be read again.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "array.hpp"
+#include "dispatch.hpp"
+#include "l1inf/lines.hpp"
+#include "l1inf/settle.hpp"
+#include "l1inf/visit.hpp"
+
+namespace normball {
+
+// One entry for each line.
+template <class Element>
+class Windows {
+public:
+    using T = Element;
+
+    void resize(std::size_t lines) { lo.resize(lines), hi.resize(lines), s_.resize(lines), k_.resize(lines), list_.resize(lines), size_.assign(lines, none); }
+
+    // The members of no more than one in so many may lie in windows: what is kept of all the groups takes a quarter of the matrix
+    // at most.
+    static constexpr std::int64_t share = 12, at_least = 16;
+    static std::int64_t most(std::int64_t members) { return members / share + at_least; }
+
+    bool has(std::size_t i, double cap) const {
+        return i < size_.size() && size_[i] != none && cap >= static_cast<double>(lo[i]) && cap < static_cast<double>(hi[i]);
+    }
+
+    void keep(std::size_t i, double s, T k, const T* list, std::int64_t size) { s_[i] = s, k_[i] = k, list_[i] = list, size_[i] = size; }
+    void point(std::size_t i, const T* list) { list_[i] = list; }
+    // Takes the memory in which lists lie.
+    void hold(std::size_t job, Array<T> lists) { lists_[job] = std::move(lists); }
+    void expect(std::size_t jobs) { lists_.resize(jobs); }
+
+    Array<T> lo, hi;
+
+    // What `visit` asks of a reader: places are the numbers of the lines.
+    std::int64_t chunk_end(std::int64_t place) const { return (place / at_once + 1) * at_once; }
+    bool refresh(Lines<T>& lines, const std::int64_t*, std::span<const std::size_t> stale, const Visit& purpose) const {
+        Batch<T> batch(lines, 1, std::ssize(stale));
+        std::vector<const T*> list(stale.size());
+        batch.units = std::ssize(stale);
+        std::copy(stale.begin(), stale.end(), batch.line);
+        const auto gap = [&](Batch<T>& b) {
+            for (std::size_t j = 0; j < stale.size(); ++j) {
+                const std::size_t i = stale[j];
+                list[j] = list_[i], b.at[j] = size_[i];
+                b.s[j] = s_[i], b.k[j] = k_[i], b.below[j] = lo[i], b.above[j] = hi[i];
+            }
+            kernels<T>().lists_gap(list.data(), b.at.data(), b.units, b.t, b.s, b.k, b.below, b.above);
+        };
+        return settle(lines, batch, purpose, gap, gap);
+    }
+
+private:
+    static constexpr std::int64_t none = -1, at_once = 512;
+
+    Array<double> s_;  // of the members above a window, and their number
+    Array<T> k_;
+    Array<const T*> list_;
+    Array<std::int64_t> size_;
+    std::vector<Array<T>> lists_;
+};
+
+}  // namespace normball
