@@ -32,6 +32,15 @@ def test_a_matrix_is_read_a_few_times(values, shape, order):
         assert info.reads <= MOST, f"{info} at radius {radius}, of a norm of {norm}"
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_past_the_caches_a_matrix_is_read_once_for_each_purpose(part, order):
+    """For sums and peaks, for windows about the caps, and for the write."""
+    Y = np.asarray(VALUES["normal"](np.random.default_rng(5), (2100, 2100)), dtype=np.float32, order=order)
+    _, info = normball.project_l1inf(Y, part * normball.norm_l1inf(Y), return_info=True)
+    assert info.reads < 3.1, info
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_a_group_unlike_the_others_costs_no_read(axis):
     """All groups are looked at with the first read; nothing of one of them is above the place."""

@@ -124,3 +124,25 @@ def test_some_of_many_groups_fail_again_and_again(dtype, part):
     assert_optimal(case, Y, X, radius, 0)
     assert info.n_nonzero > 240, "too few to be left where they lie"
     assert np.array_equal(X, case.project(Y, radius, threads=2))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("distribution", ["uniform", "normal", "lognormal", "cauchy", "ties", "mixed", "crowded"])
+def test_optimal_past_the_caches(distribution, order):
+    """Large enough for windows to be kept of the groups, in which a few members are expected; or there are many, or none."""
+    rng = np.random.default_rng(9)
+    case = next(case for case in CASES if case.name == "l1inf-newton")
+    for dtype, shape in (("float32", (1401, 3000)), ("float64", (700, 3000))):
+        if distribution == "mixed":
+            wide = rng.random((shape[0], shape[1])) ** -0.8
+            Y = np.where(np.arange(shape[1]) % 3 == 0, wide, rng.standard_normal(shape))
+        elif distribution == "crowded":  # about one place, most of them
+            Y = np.where(rng.random(shape) < 0.9, 1.0 + 1e-4 * rng.random(shape), rng.random(shape))
+        else:
+            Y = matrix(distribution, shape)
+        Y = np.asarray(Y, dtype=dtype, order=order)
+        norm = case.exact_norm(Y, 0)
+        for part in (0.02, 0.5, 0.9) if dtype == "float32" else (0.4,):
+            X = case.project(Y, part * norm, threads=1)
+            assert_optimal(case, Y, X, part * norm, 0, note=distribution)
+            assert np.array_equal(X, case.project(Y, part * norm, threads=2)), f"{distribution} {dtype} {part}"

@@ -626,33 +626,41 @@ void check_large() {
     check(Dtype::c64, rows(300, 700), y, {0.03}, newton_only);
 }
 
-// Past the size from which stores go round the cache; the optimality conditions alone, for time.
-void check_huge() {
-    const std::int64_t m = 600, n = 20000;
-    for (const bool side_by_side : {false, true}) {
-        context = side_by_side ? "600 x 20000, strips" : "600 x 20000, rows";
-        std::vector<float> y(at(m * n)), x(at(m * n));
-        std::uint64_t state = 7;
-        double norm = 0.0;
-        const std::int64_t over_groups = side_by_side ? 1 : n, over_members = side_by_side ? m : 1;
-        for (std::int64_t g = 0; g < m; ++g) {
-            float peak = 0.0F;
-            for (std::int64_t i = 0; i < n; ++i) {
-                state = state * 6364136223846793005U + 1442695040888963407U;
-                const float size = static_cast<float>(state >> 40) * 0x1p-24F;
-                y[at(g * over_groups + i * over_members)] = state & 1U << 20 ? -size : size;
-                peak = std::max(peak, size);
-            }
-            norm += static_cast<double>(peak);
+// Past the size from which stores go round the cache, and windows are kept of the groups; the optimality conditions alone, for
+// time. Values that are a few numbers again and again crowd into windows.
+float spread(const std::string& values, float u) {
+    if (values == "heavy") return 1.0F / (u + 1e-3F);
+    if (values == "crowded") return std::floor(u * 50.0F) + (u > 0.9F ? u : 0.0F);
+    return u;
+}
+
+void check_huge(const std::string& values, bool side_by_side) {
+    const std::int64_t m = 600, n = 7000;
+    context = values + (side_by_side ? ", strips" : ", rows");
+    std::vector<float> y(at(m * n)), x(at(m * n));
+    std::uint64_t state = 7;
+    double norm = 0.0;
+    const std::int64_t over_groups = side_by_side ? 1 : n, over_members = side_by_side ? m : 1;
+    for (std::int64_t g = 0; g < m; ++g) {
+        float peak = 0.0F;
+        for (std::int64_t i = 0; i < n; ++i) {
+            state = state * 6364136223846793005U + 1442695040888963407U;
+            const float size = spread(values, static_cast<float>(state >> 40) * 0x1p-24F);
+            y[at(g * over_groups + i * over_members)] = state & 1U << 20 ? -size : size;
+            peak = std::max(peak, size);
         }
-        View view;
-        view.dtype = Dtype::f32;
-        view.in = y.data(), view.out = x.data();
-        view.group.push({m, {over_groups, over_groups, 1}}), view.member.push({n, {over_members, over_members, 0}});
-        Team four(4);
-        Solution solution;
-        const double radius = 0.01 * norm;
+        norm += static_cast<double>(peak);
+    }
+    View view;
+    view.dtype = Dtype::f32;
+    view.in = y.data(), view.out = x.data();
+    view.group.push({m, {over_groups, over_groups, 1}}), view.member.push({n, {over_members, over_members, 0}});
+    for (const double part : {0.01, 0.3, 0.9}) {
+        Team four(4), alone(1);
+        Solution solution, same;
+        const double radius = part * norm;
         CHECK(project(view, radius, Method::newton, nullptr, four, solution));
+        CHECK(project(view, radius, Method::newton, nullptr, alone, same) && same.mu == solution.mu);
         apply(view, solution, four);
         double total = 0.0;
         bool optimal = true, entries = true;
@@ -745,6 +753,7 @@ int main(int arguments, char** argument) {
     check_team();
     check_warm_starts();
     check_large();
-    check_huge();
+    for (const char* values : {"even", "heavy", "crowded"})
+        for (const bool side_by_side : {false, true}) check_huge(values, side_by_side);
     return verdict();
 }
