@@ -80,15 +80,18 @@ inline Index list_above(const double* x, Index count, double level, Index* found
     return number;
 }
 
-// Knuth's two-sum, in several lanes, because each addition waits for the one before.
+// Knuth's two-sum: adds a term, and to `error` what rounding takes of the sum.
+[[gnu::always_inline]] inline void add_carrying(Lanes<double>::Reg& sum, Lanes<double>::Reg& error, Lanes<double>::Reg term) {
+    const auto all = sum + term, back = all - sum;
+    error = error + ((sum - (all - back)) + (term - back));
+    sum = all;
+}
+
+// In several lanes, because each addition waits for the one before.
 inline double careful_sum(const double* x, Index count) {
     using D = Lanes<double>;
     D::Reg sum[2] = {D::all(0.0), D::all(0.0)}, error[2] = {D::all(0.0), D::all(0.0)};
-    const auto add = [&](int u, D::Reg term) __attribute__((always_inline)) {
-        const auto all = sum[u] + term, back = all - sum[u];
-        error[u] = error[u] + ((sum[u] - (all - back)) + (term - back));
-        sum[u] = all;
-    };
+    const auto add = [&](int u, D::Reg term) __attribute__((always_inline)) { add_carrying(sum[u], error[u], term); };
     Index i = 0;
     for (; i + 2 * D::width <= count; i += 2 * D::width) add(0, D::load(x + i)), add(1, D::load(x + i + D::width));
     if (i + D::width <= count) add(0, D::load(x + i)), i += D::width;
@@ -389,7 +392,7 @@ void set_thresholds(const LaneArrays<T>& lanes, Index count, bool exact) {
     NORMBALL_LANES
     for (Index j = 0; j < count; ++j) {
         t[j] = t[j] < top[j] ? t[j] : top[j];
-        lanes.s[j] = 0.0, lanes.k[j] = T(0);
+        lanes.s[j] = lanes.error[j] = 0.0, lanes.k[j] = T(0);
     }
     if (!exact) return;
     NORMBALL_LANES

@@ -186,9 +186,30 @@ void rows_above(const T* const* y, Index n, Index count, Index coming, const T* 
 }
 
 // So many terms of an exact line are added in T before they go to its sum in double. None of floats: the mean of what is above a
-// cap may be thousands of times the cap. A few of doubles: sums of equal terms err all the same way, and less in two stages.
+// cap may be thousands of times the cap. A few of doubles, whose sum is carried with its rounding errors: those of equal terms
+// are all alike.
 template <class T>
 inline constexpr Index exact_terms = sizeof(T) == sizeof(double) ? 4 : 1;
+
+// The sum of an exact line. `fold` is called before more than a few terms have been added.
+template <class T>
+struct LineSum {
+    Sum<T> part[2];
+    [[gnu::always_inline]] void add_where(typename Lanes<T>::Mask m, typename Lanes<T>::Reg v, int u) { part[u & 1].add_where(m, v); }
+    void fold() {}
+    Lanes<double>::Reg halves() {
+        part[0].add(part[1]);
+        return part[0].halves();
+    }
+};
+template <>
+struct LineSum<double> {
+    using L = Lanes<double>;
+    L::Reg part = L::all(0), sum = L::all(0), error = L::all(0);
+    [[gnu::always_inline]] void add_where(L::Mask m, L::Reg v, int) { part = L::add_where(m, part, v); }
+    [[gnu::always_inline]] void fold() { add_carrying(sum, error, part), part = L::all(0); }
+    L::Reg halves() { return L::add(sum, error); }
+};
 
 template <class T, bool Near, class SizeOf>
 void rows_gap_of(const T* const* y, SizeOf size_of, Index count, Index coming, const T* t, double* s, T* k, T* below, T* above) {
@@ -205,36 +226,28 @@ void rows_gap_of(const T* const* y, SizeOf size_of, Index count, Index coming, c
             const Index n = size_of(g + j);
             const T* const ahead = Near ? nullptr : to_ask_for<T>(g + j, n, coming, [=](Index i) { return y[i]; });
             auto down = L::all(below[g + j]), up = L::all(above[g + j]);
-            Sum<T> sum[2];
-            auto part = L::all(0);
+            LineSum<T> sum;
             Index number = 0;
             const auto term = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
                 const auto m = L::above(v, threshold);
                 number += popcount(L::bits(m));
                 up = L::min_where(m, up, v);
                 down = L::max_unless(m, down, v);
-                if constexpr (exact_terms<T> == 1)
-                    sum[u & 1].add_where(m, v);
-                else
-                    part = L::add_where(m, part, v);
-            };
-            const auto fold = [&]() __attribute__((always_inline)) {
-                if constexpr (exact_terms<T> > 1) sum[0].add(part), part = L::all(0);
+                sum.add_where(m, v, u);
             };
             Index i = 0;
             for (; i + 4 * W <= n; i += 4 * W) {
                 if (!Near)
                     for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
                 for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(row + i + u * W)), u);
-                fold();
+                sum.fold();
             }
             if (!Near && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
             for (; i + W <= n; i += W) term(L::magnitude(L::load(row + i)), 0);
             // Lanes past the end read as 0: never above t, and no rival to `below`, which is at least 0.
             if (i < n) term(L::magnitude(L::load_first(row + i, n - i)), 1);
-            fold();
-            sum[0].add(sum[1]);
-            block.sum[j] = sum[0].halves();
+            sum.fold();
+            block.sum[j] = sum.halves();
             greatest[j] = down, least[j] = up;
             k[g + j] += static_cast<T>(number);
         }
@@ -269,36 +282,28 @@ void rows_window_of(const T* const* y, Index n, Index count, Index coming, const
         const auto low = L::all(lo[j]), high = L::all(hi[j]);
         const T* const row = y[j];
         const T* const ahead = Near ? nullptr : to_ask_for<T>(j, n, coming, [=](Index i) { return y[i]; });
-        Sum<T> sum[2];
-        auto part = L::all(0);
+        LineSum<T> sum;
         Index number = 0, to = begin;
         const auto term = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
             const auto m = L::above(v, high);
             number += popcount(L::bits(m));
-            if constexpr (exact_terms<T> == 1)
-                sum[u & 1].add_where(m, v);
-            else
-                part = L::add_where(m, part, v);
+            sum.add_where(m, v, u);
             const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
             L::compress(members + to, bits, v);
             to += popcount(bits);
-        };
-        const auto fold = [&]() __attribute__((always_inline)) {
-            if constexpr (exact_terms<T> > 1) sum[0].add(part), part = L::all(0);
         };
         Index i = 0;
         for (; i + 4 * W <= n; i += 4 * W) {
             if (!Near)
                 for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
             for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(row + i + u * W)), u);
-            fold();
+            sum.fold();
         }
         if (!Near && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
         for (; i + W <= n; i += W) term(L::magnitude(L::load(row + i)), 0);
         if (i < n) term(L::magnitude(L::load_first(row + i, n - i)), 1);  // lanes past the end are 0, and never above
-        fold();
-        sum[0].add(sum[1]);
-        s[j] += sum[0].total();
+        sum.fold();
+        s[j] += Sum<double>{sum.halves()}.total();
         k[j] += static_cast<T>(number);
         sizes[j] = to - begin <= most ? to - begin : -1;
         if (sizes[j] > 0) begin = to;

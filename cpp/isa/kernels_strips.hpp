@@ -146,15 +146,19 @@ template <class T, bool Near, class Body>
 }
 
 // What a block of rows adds to the numbers of members above t and their sums; `seen` is told every magnitude. So many terms are
-// added in T, by turns in as many parts, before they go to a sum in double.
+// added in T, by turns in as many parts, before they go to a sum in double; where there is a place for its rounding errors, it is
+// carried with them.
 template <class T, bool Partial, bool Near, Index R, Index Terms, int Parts, class Seen>
-[[gnu::always_inline]] inline void strip_block(const T* row, Index stride, Index width, Ahead<T>& ahead, const T* t, double* s, T* k,
-                                               Seen seen) {
+[[gnu::always_inline]] inline void strip_block(const T* row, Index stride, Index width, Ahead<T>& ahead, const T* t, double* s,
+                                               double* error, T* k, Seen seen) {
     using L = Lanes<T>;
     constexpr Index terms = R < Terms ? R : Terms;
     const auto threshold = L::load(t);
     auto number = L::count(k);
     auto total = Sum<T>::load(s);
+    constexpr bool carries = sizeof(T) == sizeof(double) && Parts == 1;
+    Lanes<double>::Reg lost;
+    if constexpr (carries) lost = Lanes<double>::load(error);
     for (Index i = 0; i < R; i += terms) {
         typename L::Reg part[Parts];
         for (auto& p : part) p = L::all(0);
@@ -167,8 +171,12 @@ template <class T, bool Partial, bool Near, Index R, Index Terms, int Parts, cla
             seen(m, x);
         }
         for (int p = 1; p < Parts; ++p) part[0] = L::add(part[0], part[p]);
-        total.add(part[0]);
+        if constexpr (carries)
+            add_carrying(total.a, lost, part[0]);
+        else
+            total.add(part[0]);
     }
+    if constexpr (carries) Lanes<double>::store(error, lost);
     total.store(s);
     L::store_count(k, number);
 }
@@ -179,7 +187,7 @@ void strip_above_of(const T* y, Index stride, Index n, Index width, const Index*
     over_blocks<T, Near>(
         y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
             const Index lane = p * Lanes<T>::width;
-            strip_block<T, Partial, Near, R, 8, 2>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+            strip_block<T, Partial, Near, R, 8, 2>(row, stride, width, ahead, t + lane, s + lane, nullptr, k + lane,
                                                    [](auto...) __attribute__((always_inline)) {});
         });
 }
@@ -195,13 +203,13 @@ void strip_above(const T* y, Index stride, Index n, Index width, const Index* at
 
 template <class T, bool Partial, bool Near>
 void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s,
-                  T* k, T* below, T* above) {
+                  double* error, T* k, T* below, T* above) {
     using L = Lanes<T>;
     over_blocks<T, Near>(
         y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
             const Index lane = p * L::width;
             auto greatest = L::load(below + lane), least = L::load(above + lane);
-            strip_block<T, Partial, Near, R, exact_terms<T>, 1>(row, stride, width, ahead, t + lane, s + lane, k + lane,
+            strip_block<T, Partial, Near, R, exact_terms<T>, 1>(row, stride, width, ahead, t + lane, s + lane, error + lane, k + lane,
                                                    [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
                                                        least = L::min_where(m, least, x);
                                                        greatest = L::max_unless(m, greatest, x);
@@ -211,18 +219,18 @@ void strip_gap_of(const T* y, Index stride, Index n, Index width, const Index* a
 }
 
 template <class T>
-void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s, T* k,
-               T* below, T* above, bool near) {
+void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* t, double* s, double* error,
+               T* k, T* below, T* above, bool near) {
     if (width < Lanes<T>::width)
-        strip_gap_of<T, true, true>(y, stride, n, width, at, count, t, s, k, below, above);
+        strip_gap_of<T, true, true>(y, stride, n, width, at, count, t, s, error, k, below, above);
     else
-        (near ? strip_gap_of<T, false, true> : strip_gap_of<T, false, false>)(y, stride, n, width, at, count, t, s, k, below,
+        (near ? strip_gap_of<T, false, true> : strip_gap_of<T, false, false>)(y, stride, n, width, at, count, t, s, error, k, below,
                                                                             above);
 }
 
 template <class T, bool Partial, bool Near>
 void strip_window_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi,
-                     double* s, T* k, Found<T>& found, Index most, Index* sizes) {
+                     double* s, double* error, T* k, Found<T>& found, Index most, Index* sizes) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
     T first_lanes[W];
@@ -236,7 +244,7 @@ void strip_window_of(const T* y, Index stride, Index n, Index width, const Index
             const bool keeps = sizes[p] <= most;
             const auto low = L::load(lo + lane), these = L::add(first, L::all(static_cast<T>(lane)));
             strip_block<T, Partial, Near, R, exact_terms<T>, 1>(
-                row, stride, width, ahead, hi + lane, s + lane, k + lane,
+                row, stride, width, ahead, hi + lane, s + lane, error + lane, k + lane,
                 [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
                     const unsigned bits = L::bits(L::and_not(L::above(x, low), m));
                     L::compress(members + to, bits, x);
@@ -251,12 +259,12 @@ void strip_window_of(const T* y, Index stride, Index n, Index width, const Index
 
 template <class T>
 void strip_window(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi, double* s,
-                  T* k, Found<T>* found, Index most, Index* sizes, bool near) {
+                  double* error, T* k, Found<T>* found, Index most, Index* sizes, bool near) {
     if (width < Lanes<T>::width)
-        strip_window_of<T, true, true>(y, stride, n, width, at, count, lo, hi, s, k, *found, most, sizes);
+        strip_window_of<T, true, true>(y, stride, n, width, at, count, lo, hi, s, error, k, *found, most, sizes);
     else
-        (near ? strip_window_of<T, false, true> : strip_window_of<T, false, false>)(y, stride, n, width, at, count, lo, hi, s, k,
-                                                                                *found, most, sizes);
+        (near ? strip_window_of<T, false, true> : strip_window_of<T, false, false>)(y, stride, n, width, at, count, lo, hi, s,
+                                                                                error, k, *found, most, sizes);
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "rounding.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/theta.hpp"
 
@@ -32,7 +32,7 @@ inline void extend_support(double* y, std::int64_t n, double theta, double t, Li
         last = y + 1;
     }
     for (;;) {
-        const double s = line.s + std::reduce(others, last);
+        const double s = line.s + careful_sum({others, last});
         const double k = static_cast<double>(last - y);
         double* const kept = gather_above(others, last, (s - theta) / k);
         if (kept == last || kept == y) {  // rounding can put t at the peak; the support never becomes empty

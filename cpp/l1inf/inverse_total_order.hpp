@@ -16,9 +16,9 @@
 #include <functional>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <vector>
 
+#include "rounding.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/theta.hpp"
 
@@ -84,7 +84,7 @@ struct Column {
     void remove_smallest() {
         s -= smallest();
         --k;
-        if ((k & (k - 1)) == 0) s = std::reduce(y, y + k);
+        if ((k & (k - 1)) == 0) s = careful_sum({y, static_cast<std::size_t>(k)});
     }
 };
 
@@ -148,7 +148,7 @@ inline Solution inverse_total_order(const Groups& groups, double radius) {
     for (std::int64_t j = 0; j < m; ++j) {
         const textbook::Column& column = columns[static_cast<std::size_t>(j)];
         if (column.y == nullptr) continue;
-        lines.push_back({j, static_cast<double>(column.k), std::reduce(column.y, column.y + column.k)});
+        lines.push_back({j, static_cast<double>(column.k), careful_sum({column.y, static_cast<std::size_t>(column.k)})});
     }
     Solution solution = textbook::solve(groups, radius, theta, lines);
     for (const textbook::Line& line : lines) {

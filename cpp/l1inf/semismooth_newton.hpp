@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -35,7 +34,8 @@ inline Solution semismooth_newton(const Groups& groups, double radius) {
         double* const z = sorted.get() + line.group * n;
         groups.load(line.group, z);
         textbook::sort_descending(z, n);
-        std::partial_sum(z, z + n, sums.get() + line.group * n);
+        textbook::CompensatedSum sum;
+        for (std::int64_t i = 0; i < n; ++i) sum.add(z[i]), sums[static_cast<std::size_t>(line.group * n + i)] = sum.value();
         line.k = 0.0;
     }
     // Whatever theta rounds to, k_j only grows and groups are only dropped, so this ends.

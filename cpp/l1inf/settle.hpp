@@ -27,17 +27,20 @@ struct Batch : LaneArrays<T> {
         // Nothing is read before it is written, but for what does not count.
         const auto most = static_cast<std::size_t>(unit * most_units);
         lines_ = std::make_unique_for_overwrite<std::size_t[]>(most);
-        doubles_ = std::make_unique_for_overwrite<double[]>(2 * most);
+        doubles_ = std::make_unique_for_overwrite<double[]>(3 * most);
         elements_ = std::make_unique_for_overwrite<T[]>(5 * most);
         this->line = lines_.get();
         std::size_t i = 0, j = 0;
-        for (double** array : {&this->cap, &this->s}) *array = &doubles_[most * i++];
+        for (double** array : {&this->cap, &this->s, &this->error}) *array = &doubles_[most * i++];
         for (T** array : {&this->t, &this->k, &this->below, &this->above, &this->top}) *array = &elements_[most * j++];
     }
     Batch(const Batch&) = delete;
     Batch& operator=(const Batch&) = delete;
 
     std::int64_t lanes() const { return unit * units; }
+    void add_errors() {
+        for (std::int64_t j = 0; j < lanes(); ++j) this->s[j] += this->error[j];
+    }
     // Adds a unit of idle lanes and returns the number of its first.
     std::int64_t add_unit(std::int64_t place) {
         const std::int64_t first = lanes();

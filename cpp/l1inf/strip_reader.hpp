@@ -136,8 +136,9 @@ public:
             },
             [&](Batch<T>& b) {
                 blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
-                    kernel.strip_gap(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.k, b.below, b.above, near_);
+                    kernel.strip_gap(y, stride, n, line_, b.at.data(), b.units, b.t, b.s, b.error, b.k, b.below, b.above, near_);
                 });
+                b.add_errors();
             });
     }
 
@@ -152,7 +153,7 @@ public:
             const bool idle = batch.line[j] == batch.idle;
             batch.below[j] = idle ? std::numeric_limits<T>::infinity() : windows.lo[batch.line[j]];
             batch.above[j] = idle ? std::numeric_limits<T>::infinity() : windows.hi[batch.line[j]];
-            batch.s[j] = 0.0, batch.k[j] = T(0);
+            batch.s[j] = batch.error[j] = 0.0, batch.k[j] = T(0);
         }
         // The same for any number of threads, and so of chunks.
         const std::int64_t block = block_rows * kernel.lanes, all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
@@ -163,9 +164,10 @@ public:
         Found<T> found{log.get(), log.get() + room, 0};
         std::vector<std::int64_t> sizes(static_cast<std::size_t>(batch.units));
         blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
-            kernel.strip_window(y, stride, n, line_, batch.at.data(), batch.units, batch.below, batch.above, batch.s, batch.k, &found,
-                                most, sizes.data(), near_);
+            kernel.strip_window(y, stride, n, line_, batch.at.data(), batch.units, batch.below, batch.above, batch.s, batch.error,
+                                batch.k, &found, most, sizes.data(), near_);
         });
+        batch.add_errors();
         // What was found, lane by lane: a sort by counting.
         std::vector<std::int64_t> end(lanes + 1);
         for (std::int64_t i = 0; i < found.size; ++i) ++end[static_cast<std::size_t>(found.lanes[i]) + 1];

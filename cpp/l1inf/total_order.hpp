@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "rounding.hpp"
 #include "l1inf/problem.hpp"
 #include "l1inf/theta.hpp"
 
@@ -40,9 +41,10 @@ inline Solution total_order(const Groups& groups, double radius) {
         double* const z = sorted.get() + j * n;
         groups.load(j, z);
         textbook::sort_descending(z, n);
-        double s = 0.0;
+        textbook::CompensatedSum sum;
         for (std::int64_t k = 1; k <= n; ++k) {
-            s += z[k - 1];
+            sum.add(z[k - 1]);
+            const double s = sum.value();
             events[static_cast<std::size_t>(j * n + k - 1)] = {k < n ? s - static_cast<double>(k) * z[k] : s, j};
         }
         columns.push_back({z[0], 1});
@@ -76,7 +78,7 @@ inline Solution total_order(const Groups& groups, double radius) {
     std::vector<textbook::Line> lines;
     for (std::int64_t j = 0; j < m; ++j) {
         const Column& column = columns[static_cast<std::size_t>(j)];
-        if (column.k > 0) lines.push_back({j, static_cast<double>(column.k), column.s});
+        if (column.k > 0) lines.push_back({j, static_cast<double>(column.k), careful_sum({sorted.get() + j * n, static_cast<std::size_t>(column.k)})});
     }
     Solution solution = textbook::solve(groups, radius, theta, lines);
     textbook::count_clipped(sorted.get(), n, lines, solution);

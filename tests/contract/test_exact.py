@@ -91,6 +91,17 @@ def test_equals_the_oracle_at_a_large_size(case, distribution):
         assert info.theta == pytest.approx(theta, rel=1e-12)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("case", L1INF, ids=str)
+def test_sums_of_equal_terms_do_not_drift(case, order):
+    """Rounding errs the same way at each of them."""
+    Y = np.array(np.broadcast_to(1.0 + 0.1 * np.random.default_rng(8).random(30), (20000, 30)), order=order)
+    for part in (0.5, 0.02):
+        X = case.project(Y, part * case.exact_norm(Y, 0), axis=0)
+        residual = case.kkt(Y, X, part * case.exact_norm(Y, 0), 0)
+        assert residual <= 8 * np.finfo(np.float64).eps, f"{case} {part}: {residual}"
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_one_outlier_hides_nothing(case):
     """A sample of the groups says nothing about the one that matters."""
