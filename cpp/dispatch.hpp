@@ -95,10 +95,10 @@ struct Kernels {
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, double* error, T* k, T* below, T* above, bool near);
     // What rows_window does, but for the sizes, which are of whole registers, and grow: members of a register whose size is more
-    // than `most` are left out from there on. There is room for `most` members of each register, and a block of rows more of each.
+    // than `most` are left out from there on. There is room for `most` members of each register, and eight registers more of each, and nine more.
     void (*strip_window)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                          std::int64_t count, const T* lo, const T* hi, double* s, double* error, T* k, Found<T>* found,
-                         std::int64_t most, std::int64_t* sizes, bool near);
+                         std::int64_t most, std::int64_t* sizes);
 
     // Sum over the groups of the better of the lines k = n and k = 1 at theta, where it is positive, and its slope with the
     // sign turned; `share` is 1 / n.

@@ -271,17 +271,18 @@ void lists_gap(const T* const* y, const Index* sizes, Index count, const T* t, d
     rows_gap_of<T, true>(y, [=](Index j) { return sizes[j]; }, count, 0, t, s, k, below, above);
 }
 
-template <class T, bool Near>
-void rows_window_of(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k,
-                    Found<T>& found, Index most, Index* sizes) {
+// Of a matrix that does not lie in a cache.
+template <class T>
+void rows_window(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k,
+                    Found<T>* found, Index most, Index* sizes) {
     using L = Lanes<T>;
     constexpr Index W = L::width;
-    T* const members = found.members;
-    Index begin = found.size;
+    T* const members = found->members;
+    Index begin = found->size;
     for (Index j = 0; j < count; ++j) {
         const auto low = L::all(lo[j]), high = L::all(hi[j]);
         const T* const row = y[j];
-        const T* const ahead = Near ? nullptr : to_ask_for<T>(j, n, coming, [=](Index i) { return y[i]; });
+        const T* const ahead = to_ask_for<T>(j, n, coming, [=](Index i) { return y[i]; });
         LineSum<T> sum;
         Index number = 0, to = begin;
         const auto term = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
@@ -294,12 +295,11 @@ void rows_window_of(const T* const* y, Index n, Index count, Index coming, const
         };
         Index i = 0;
         for (; i + 4 * W <= n; i += 4 * W) {
-            if (!Near)
-                for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
+            for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
             for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(row + i + u * W)), u);
             sum.fold();
         }
-        if (!Near && i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
+        if (i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
         for (; i + W <= n; i += W) term(L::magnitude(L::load(row + i)), 0);
         if (i < n) term(L::magnitude(L::load_first(row + i, n - i)), 1);  // lanes past the end are 0, and never above
         sum.fold();
@@ -308,13 +308,7 @@ void rows_window_of(const T* const* y, Index n, Index count, Index coming, const
         sizes[j] = to - begin <= most ? to - begin : -1;
         if (sizes[j] > 0) begin = to;
     }
-    found.size = begin;
-}
-
-template <class T>
-void rows_window(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k, Found<T>* found,
-                 Index most, Index* sizes) {
-    (coming == 0 ? rows_window_of<T, true> : rows_window_of<T, false>)(y, n, count, coming, lo, hi, s, k, *found, most, sizes);
+    found->size = begin;
 }
 
 // How many elements come before the first address at which a register of x may be streamed.

@@ -228,7 +228,7 @@ void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, 
                                                                             above);
 }
 
-template <class T, bool Partial, bool Near>
+template <class T, bool Partial>
 void strip_window_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi,
                      double* s, double* error, T* k, Found<T>& found, Index most, Index* sizes) {
     using L = Lanes<T>;
@@ -238,12 +238,12 @@ void strip_window_of(const T* y, Index stride, Index n, Index width, const Index
     const auto first = L::load(first_lanes);
     T *const members = found.members, *const lanes = found.lanes;
     Index to = found.size;
-    over_blocks<T, Near>(
+    over_blocks<T, false>(
         y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
             const Index lane = p * W, begin = to;
             const bool keeps = sizes[p] <= most;
             const auto low = L::load(lo + lane), these = L::add(first, L::all(static_cast<T>(lane)));
-            strip_block<T, Partial, Near, R, exact_terms<T>, 1>(
+            strip_block<T, Partial, false, R, exact_terms<T>, 1>(
                 row, stride, width, ahead, hi + lane, s + lane, error + lane, k + lane,
                 [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
                     const unsigned bits = L::bits(L::and_not(L::above(x, low), m));
@@ -257,14 +257,12 @@ void strip_window_of(const T* y, Index stride, Index n, Index width, const Index
     found.size = to;
 }
 
+// Of a matrix that does not lie in a cache.
 template <class T>
 void strip_window(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi, double* s,
-                  double* error, T* k, Found<T>* found, Index most, Index* sizes, bool near) {
-    if (width < Lanes<T>::width)
-        strip_window_of<T, true, true>(y, stride, n, width, at, count, lo, hi, s, error, k, *found, most, sizes);
-    else
-        (near ? strip_window_of<T, false, true> : strip_window_of<T, false, false>)(y, stride, n, width, at, count, lo, hi, s,
-                                                                                error, k, *found, most, sizes);
+                  double* error, T* k, Found<T>* found, Index most, Index* sizes) {
+    (width < Lanes<T>::width ? strip_window_of<T, true> : strip_window_of<T, false>)(y, stride, n, width, at, count, lo, hi, s, error,
+                                                                                    k, *found, most, sizes);
 }
 
 }  // namespace normball::NORMBALL_ISA

@@ -123,8 +123,10 @@ public:
         windows.hold(job, std::move(lists));
     }
 
-    // In a cache windows cost more than another look; and lists of members are whole where these follow one another.
-    bool can_collect() const { return !near_ && !Packed && view_.member.outer_count() == 1; }
+    // In a cache, and of short groups, windows cost more than another look; and what is found is whole where members follow one another.
+    bool can_collect() const {
+        return !near_ && !Packed && members() >= Windows<T>::fewest_members && view_.member.outer_count() == 1;
+    }
 
     std::int64_t cluster_at(std::int64_t g) const { return g; }
 

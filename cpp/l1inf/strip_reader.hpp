@@ -156,16 +156,16 @@ public:
             batch.s[j] = batch.error[j] = 0.0, batch.k[j] = T(0);
         }
         // The same for any number of threads, and so of chunks.
-        const std::int64_t block = block_rows * kernel.lanes, all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
-        const std::int64_t kept = std::max(ScratchBytes::most_kept / static_cast<std::int64_t>(2 * sizeof(T)), groups() * members() / 32);
-        const std::int64_t most = std::min(kernel.lanes * Windows<T>::most(members()), kept / all_units - 2 * block);
-        const std::int64_t room = batch.units * (most + block) + kernel.lanes;
+        const std::int64_t block = rows_together * kernel.lanes, all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
+        const std::int64_t kept = std::max(ScratchBytes::most_kept / static_cast<std::int64_t>(2 * sizeof(T)), groups() * members() / 16);
+        const std::int64_t most = std::min(kernel.lanes * Windows<T>::most(members()), kept / all_units - block);
+        const std::int64_t room = batch.units * (most + block) + block + kernel.lanes;  // what is left out is written too
         const Scratch<T> log(2 * room);
         Found<T> found{log.get(), log.get() + room, 0};
         std::vector<std::int64_t> sizes(static_cast<std::size_t>(batch.units));
         blocks(static_cast<const T*>(view_.in), [&](const T* y, std::int64_t stride, std::int64_t n) {
             kernel.strip_window(y, stride, n, line_, batch.at.data(), batch.units, batch.below, batch.above, batch.s, batch.error,
-                                batch.k, &found, most, sizes.data(), near_);
+                                batch.k, &found, most, sizes.data());
         });
         batch.add_errors();
         // What was found, lane by lane: a sort by counting.
@@ -185,7 +185,8 @@ public:
         windows.hold(job, std::move(lists));
     }
 
-    bool can_collect() const { return !near_; }  // in a cache windows cost more than another look
+    // In a cache, and of short groups, windows cost more than another look.
+    bool can_collect() const { return !near_ && members() >= Windows<T>::fewest_members; }
 
     // Where a cluster at about g begins, so that all of it lies side by side.
     std::int64_t cluster_at(std::int64_t g) const {
@@ -209,7 +210,7 @@ private:
     bool can_pick() const { return view_.member.outer_count() == 1 && (!near_ || 16 * row_bytes() <= kept_bytes); }
     std::int64_t row_bytes() const { return groups() * static_cast<std::int64_t>(sizeof(T)); }
 
-    static constexpr std::int64_t block_rows = 16;  // no kernel reads more at once
+    static constexpr std::int64_t rows_together = 8;  // that strip_window reads at once
 
     std::int64_t most_units(std::span<const std::size_t> which) const {
         const std::int64_t lanes = kernels<T>().lanes;

@@ -27,6 +27,8 @@ public:
 
     void resize(std::size_t lines) { lo.resize(lines), hi.resize(lines), s_.resize(lines), k_.resize(lines), list_.resize(lines), size_.assign(lines, none); }
 
+    static constexpr std::int64_t fewest_members = 500;
+
     // The members of no more than one in so many may lie in windows: what is kept of all the groups takes a quarter of the matrix
     // at most.
     static constexpr std::int64_t share = 12, at_least = 16;

@@ -634,9 +634,8 @@ float spread(const std::string& values, float u) {
     return u;
 }
 
-void check_huge(const std::string& values, bool side_by_side) {
-    const std::int64_t m = 600, n = 7000;
-    context = values + (side_by_side ? ", strips" : ", rows");
+void check_huge(const std::string& values, std::int64_t m, std::int64_t n, bool side_by_side) {
+    context = std::to_string(m) + " x " + std::to_string(n) + " " + values + (side_by_side ? ", strips" : ", rows");
     std::vector<float> y(at(m * n)), x(at(m * n));
     std::uint64_t state = 7;
     double norm = 0.0;
@@ -754,6 +753,8 @@ int main(int arguments, char** argument) {
     check_warm_starts();
     check_large();
     for (const char* values : {"even", "heavy", "crowded"})
-        for (const bool side_by_side : {false, true}) check_huge(values, side_by_side);
+        for (const bool side_by_side : {false, true}) check_huge(values, 600, 7000, side_by_side);
+    for (const bool side_by_side : {false, true})
+        check_huge("crowded", 8400, 501, side_by_side), check_huge("even", 90000, 47, side_by_side);
     return verdict();
 }
