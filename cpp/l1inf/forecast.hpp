@@ -77,7 +77,7 @@ public:
         start.theta = floor > 0.0 ? floor * std::pow(ceiling / floor, part) : part * ceiling;
         const Bounds all = bounds(sums, peaks, start.theta);
         if (all.highest > all.lowest) start.lean = std::clamp((radius_ - all.lowest) / (all.highest - all.lowest), 0.0, 1.0);
-        if (may_sample && reader_.groups() >= fewest_to_sample) sample(sums, peaks, floor, ceiling, start);
+        if (may_sample && reader_.groups() >= fewest_to_sample()) sample(sums, peaks, floor, ceiling, start);
         return start;
     }
 
@@ -109,7 +109,7 @@ private:
     // with sums and peaks tells where to look for those of the others.
     void sample(std::span<const double> sums, std::span<const double> peaks, double floor, double ceiling,
                 FirstGuess<T>& start) const {
-        const std::vector<std::int64_t> which = spread_out(std::clamp<std::int64_t>(reader_.groups() / 32, 16, 64));
+        const std::vector<std::int64_t> which = spread_out(std::clamp<std::int64_t>(reader_.groups() / 32, std::min<std::int64_t>(reader_.groups() / 8 + 1, 16), 64));
         std::vector<double> some_sums, some_peaks;
         for (const std::int64_t g : which) {
             some_sums.push_back(sums[static_cast<std::size_t>(g)]);
@@ -166,7 +166,8 @@ private:
 
     double share() const { return 1.0 / static_cast<double>(reader_.members()); }
 
-    static constexpr std::int64_t fewest_to_sample = 64;  // with fewer groups the estimate is not worth its read
+    // With fewer groups the estimate is not worth its read: a few of the matrix, or of those that lie side by side a cluster.
+    std::int64_t fewest_to_sample() const { return reader_.can_collect() && Reader::cluster == 1 ? 8 : 64; }
     // Sums and peaks bound theta from both sides. Where they are so many times apart, a sample tells more; else theta is nearer
     // to the lower one.
     static constexpr double near_bounds = 1.1, nearer = 0.22, far_bounds = 16.0, middle = 0.5;
