@@ -9,8 +9,8 @@
 // already shows nearly all the groups that are zero, which are never read again. Where most groups are non-zero, the two
 // lines say little of theta, and it is estimated first on a sample of the groups. A line comes with the gap between two
 // members in which it holds, so a group is read again only when its cap leaves the gap: after the estimate, two reads
-// settle nearly all of them. Past the caches one read keeps all the members in doubt, and settles them for good. An estimate that was off costs another read of the groups concerned, and nothing else:
-// every line is valid wherever it was evaluated.
+// settle nearly all of them. Past the caches one read keeps all the members in doubt, and settles them for good. An estimate
+// that was off costs another read of the groups concerned, and nothing else: every line is valid wherever it was evaluated.
 #pragma once
 
 #include <algorithm>

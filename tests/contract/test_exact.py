@@ -140,7 +140,7 @@ def test_some_of_many_groups_fail_again_and_again(dtype, part):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("distribution", ["uniform", "normal", "lognormal", "cauchy", "ties", "mixed", "crowded"])
 def test_optimal_past_the_caches(distribution, order):
-    """Large enough for windows to be kept of the groups, in which a few members are expected; or there are many, or none."""
+    """Large enough for windows to be kept of the groups, with the few members that are expected there, or with many."""
     rng = np.random.default_rng(9)
     case = next(case for case in CASES if case.name == "l1inf-newton")
     for dtype, shape in (("float32", (1401, 3000)), ("float64", (700, 3000))):
