@@ -73,6 +73,7 @@ template <class T, int V, bool Partial, bool Near, bool Looks, Index R>
     const auto threshold = L::all(look.t), one = L::all(1);
     typename L::Reg sum[V], peak[V], above[V], number[V];
     for (int v = 0; v < V; ++v) sum[v] = above[v] = number[v] = L::all(0), peak[v] = L::load(peaks + v * W);
+#pragma GCC unroll 16
     for (Index i = 0; i < R; ++i, y += stride)
         for (int v = 0; v < V; ++v) {
             if (!Near) ahead.ask();
@@ -159,14 +160,16 @@ template <class T, bool Partial, bool Near, Index R, Index Terms, int Parts, cla
     constexpr bool carries = sizeof(T) == sizeof(double) && Parts == 1;
     Lanes<double>::Reg lost;
     if constexpr (carries) lost = Lanes<double>::load(error);
+#pragma GCC unroll 8
     for (Index i = 0; i < R; i += terms) {
         typename L::Reg part[Parts];
         for (auto& p : part) p = L::all(0);
+#pragma GCC unroll 8
         for (Index j = 0; j < terms; ++j, row += stride) {
             if (!Near) ahead.ask();
             const auto x = L::magnitude(Partial ? L::load_first(row, width) : L::load(row));
             const auto m = L::above(x, threshold);
-            part[j % Parts] = L::add_where(m, part[j % Parts], x);
+            part[j % Parts] = terms == 1 ? L::where(m, x, L::all(0)) : L::add_where(m, part[j % Parts], x);
             number = L::count_where(m, number);
             seen(m, x);
         }
