@@ -74,9 +74,9 @@ struct Kernels {
     // The same for lists of magnitudes, with so many each, in a cache.
     void (*lists_gap)(const T* const* y, const std::int64_t* sizes, std::int64_t count, const T* t, double* s, T* k, T* below,
                       T* above);
-    // For each of `count` rows: adds the exact sum and the number of the magnitudes above hi, and finds those in (lo, hi]; sizes
-    // tell of how many. Where there are more than `most` in a row, none is left of it, and its size is -1. There is room for those of
-    // all rows, and for a row more.
+    // For each of `count` rows: adds the exact sum and the number of the magnitudes above hi, and finds those in (lo, hi]; `sizes`
+    // are their numbers. Of a row with more than `most` none is left, and its size is -1. There is room for as many of all rows,
+    // and for a row more.
     void (*rows_window)(const T* const* y, std::int64_t n, std::int64_t count, std::int64_t coming, const T* lo, const T* hi,
                         double* s, T* k, Found<T>* found, std::int64_t most, std::int64_t* sizes);
     // x = clamp(y, -cap, cap) for each of `count` rows, with its cap rounded down to T; a cap of 0 fills with zeros, which are
@@ -95,7 +95,8 @@ struct Kernels {
     void (*strip_gap)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                       std::int64_t count, const T* t, double* s, double* error, T* k, T* below, T* above, bool near);
     // What rows_window does, but for the sizes, which are of whole registers, and grow: members of a register whose size is more
-    // than `most` are left out from there on. There is room for `most` members of each register, and eight registers more of each, and nine more.
+    // than `most` are left out from there on. There is room for `most` members and eight registers of each register, and for
+    // nine registers more.
     void (*strip_window)(const T* y, std::int64_t stride, std::int64_t n, std::int64_t width, const std::int64_t* at,
                          std::int64_t count, const T* lo, const T* hi, double* s, double* error, T* k, Found<T>* found,
                          std::int64_t most, std::int64_t* sizes);

@@ -109,7 +109,8 @@ private:
     // with sums and peaks tells where to look for those of the others.
     void sample(std::span<const double> sums, std::span<const double> peaks, double floor, double ceiling,
                 FirstGuess<T>& start) const {
-        const std::vector<std::int64_t> which = spread_out(std::clamp<std::int64_t>(reader_.groups() / 32, std::min<std::int64_t>(reader_.groups() / 8 + 1, 16), 64));
+        const std::int64_t m = reader_.groups(), least = std::min<std::int64_t>(m / 8 + 1, 16);
+        const std::vector<std::int64_t> which = spread_out(std::clamp<std::int64_t>(m / 32, least, 64));
         std::vector<double> some_sums, some_peaks;
         for (const std::int64_t g : which) {
             some_sums.push_back(sums[static_cast<std::size_t>(g)]);
@@ -141,7 +142,8 @@ private:
     }
 
     // How far the caps of the sample lie from what the fit gives, and somewhat further, if windows so wide are narrow enough.
-    void set_windows(Lines<T>& lines, Guesses<Gathered>& guesses, const Array<double>& caps, double theta, FirstGuess<T>& start) const {
+    void set_windows(Lines<T>& lines, Guesses<Gathered>& guesses, const Array<double>& caps, double theta,
+                     FirstGuess<T>& start) const {
         kernels<T>().fitted_lines(lines.arrays(), start.fit, theta, share());
         double low = 1.0, high = 1.0, groups = 0.0;
         for (std::size_t i = 0; i < caps.size(); ++i) {

@@ -31,7 +31,7 @@ struct FirstGuess {
     double lean = 0.0;
     bool fitted = false;
     CapFit fit = {};  // better: how caps go with sums and peaks
-    double low = 0.0, high = 0.0;  // so many times the caps that it gives, at least and at most, if these make narrow windows; else 0
+    double low = 0.0, high = 0.0;  // so many times the caps that it gives, at least and at most, if that is near; else 0
     const double* known = nullptr;  // caps at theta of some groups, one entry for each of all: 0 where nothing is known
     StatsLook<T> look = {};         // or what a look at every group has found, one entry for each of all the groups
     const double* caps = nullptr;   // or where they lay in an earlier call: one for each group, any numbers at all
@@ -102,7 +102,8 @@ public:
             Array<std::size_t> which = lines_.stale(theta);
             if (looks == most_looks || std::ssize(which) <= few) return theta;
             if (exact && Reader::neighbours && worth_copy(reader_, std::ssize(which))) return theta;
-            if (windows != nullptr && (looks > 0 || start.low > 0.0) && collect(theta, looks > 0 ? 0.0 : start.low, start.high, *windows))
+            const double low = looks > 0 ? 0.0 : start.low;
+            if (windows != nullptr && (looks > 0 || low > 0.0) && collect(theta, low, start.high, *windows))
                 return solve_within(*windows, theta);
             // Exact lines fail where a guess is doubtful. But where few members are clipped no model tells as much as a line.
             exact = (start.sure && !Reader::neighbours) || looks >= reader_.rough_looks();
@@ -148,7 +149,8 @@ private:
                                   &expected, &doubtful);
         const auto totals = lines_.totals(theta);
         if (low == 0.0) {
-            if (expected > Reader::most_kept * members * totals.active || doubtful < Reader::fewest_doubtful * totals.active) return false;
+            if (expected > Reader::most_kept * members * totals.active) return false;
+            if (doubtful < Reader::fewest_doubtful * totals.active) return false;
         } else {
             // By so much theta is off, as far as the caps of the fit miss the radius; which must not take many from their windows.
             const double off = std::fabs(totals.mean - theta * totals.weight - radius_) / totals.weight, room = 0.5 * (1.0 - low);
@@ -174,12 +176,11 @@ private:
 
     // Newton's method, as far as windows tell.
     double solve_within(const Windows<T>& windows, double theta) {
-        const Array<std::int64_t> place = in_order(lines_.size());
         for (int steps = 0; steps < most_looks; ++steps) {
             Array<std::size_t> stale = lines_.stale(theta);
             std::erase_if(stale, [&](std::size_t i) { return !windows.has(i, lines_.cap(i, theta)); });
             if (stale.empty()) break;
-            visit(windows, lines_, place, stale, {theta}, team_);
+            visit(windows, lines_, windows.places(), stale, {theta}, team_);
             const auto totals = lines_.totals(theta);
             theta = within((totals.mean - radius_) / totals.weight, theta);
         }

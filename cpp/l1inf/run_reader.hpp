@@ -114,7 +114,7 @@ public:
                 kernel.rows_window(y, n, units, known, batch.below, batch.above, batch.s, batch.k, &found, most, &sizes[first]);
             });
             for (std::size_t j = 0; j < static_cast<std::size_t>(units); ++j)
-                if (sizes[first + j] >= 0) windows.keep(which[first + j], batch.s[j], batch.k[j], nullptr, sizes[first + j]);
+                if (sizes[first + j] >= 0) windows.keep(which[first + j], batch.s[j], batch.k[j], sizes[first + j]);
         }
         Array<T> lists(found.members, found.members + found.size);
         const T* list = lists.data();
@@ -123,7 +123,7 @@ public:
         windows.hold(job, std::move(lists));
     }
 
-    // In a cache, and of short groups, windows cost more than another look; and what is found is whole where members follow one another.
+    // In a cache, and of short groups, windows cost more than another look; and a list is whole where members follow one another.
     bool can_collect() const {
         return !near_ && !Packed && members() >= Windows<T>::fewest_members && view_.member.outer_count() == 1;
     }

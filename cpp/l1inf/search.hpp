@@ -66,18 +66,18 @@ private:
     // Reads the lines that do not hold at theta. Returns whether any is news.
     bool refresh(double theta) {
         Array<std::size_t> stale = lines_.stale(theta);
+        bool news = false;
         if (windows_ != nullptr) {
             const auto known = std::stable_partition(stale.begin(), stale.end(), [&](std::size_t i) {
                 return !windows_->has(i, lines_.cap(i, theta));
             });
-            const bool news = visit(*windows_, lines_, in_order(lines_.size()), {known, stale.end()}, {theta}, team_);
+            news = visit(*windows_, lines_, windows_->places(), {known, stale.end()}, {theta}, team_);
             stale.erase(known, stale.end());
-            return read_stale(stale, theta) || news;
         }
-        return read_stale(stale, theta);
+        return read_matrix(stale, theta) || news;
     }
 
-    bool read_stale(Array<std::size_t>& stale, double theta) {
+    bool read_matrix(Array<std::size_t>& stale, double theta) {
         if (may_copy_ && copy_ == nullptr) copy_if_worth(stale);
         if (copy_ == nullptr) return read(reader_, place_, stale, theta);
         const auto others = std::stable_partition(stale.begin(), stale.end(), [&](std::size_t i) { return copied_[i] >= 0; });

@@ -155,10 +155,12 @@ public:
             batch.above[j] = idle ? std::numeric_limits<T>::infinity() : windows.hi[batch.line[j]];
             batch.s[j] = batch.error[j] = 0.0, batch.k[j] = T(0);
         }
-        // The same for any number of threads, and so of chunks.
-        const std::int64_t block = rows_together * kernel.lanes, all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
-        const std::int64_t kept = std::max(ScratchBytes::most_kept / static_cast<std::int64_t>(2 * sizeof(T)), groups() * members() / 16);
-        const std::int64_t most = std::min(kernel.lanes * Windows<T>::most(members()), kept / all_units - block);
+        // The same for any number of threads, and so of chunks: no more than lies in memory that is kept, or is little anyway.
+        const std::int64_t block = rows_together * kernel.lanes;
+        const std::int64_t all_units = groups() / line_ * ((line_ + kernel.lanes - 1) / kernel.lanes);
+        const std::int64_t ready = ScratchBytes::most_kept / static_cast<std::int64_t>(2 * sizeof(T));
+        const std::int64_t all = std::max(ready, groups() * members() / 16);
+        const std::int64_t most = std::min(kernel.lanes * Windows<T>::most(members()), all / all_units - block);
         const std::int64_t room = batch.units * (most + block) + block + kernel.lanes;  // what is left out is written too
         const Scratch<T> log(2 * room);
         Found<T> found{log.get(), log.get() + room, 0};
@@ -175,7 +177,7 @@ public:
             const std::int64_t size = end[j + 1];
             end[j + 1] += end[j];
             if (batch.line[j] == batch.idle || sizes[j / static_cast<std::size_t>(kernel.lanes)] > most) continue;
-            windows.keep(batch.line[j], batch.s[j], batch.k[j], nullptr, size);
+            windows.keep(batch.line[j], batch.s[j], batch.k[j], size);
         }
         Array<T> lists(static_cast<std::size_t>(found.size));
         for (std::size_t j = 0; j < lanes; ++j)

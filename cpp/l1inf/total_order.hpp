@@ -78,7 +78,8 @@ inline Solution total_order(const Groups& groups, double radius) {
     std::vector<textbook::Line> lines;
     for (std::int64_t j = 0; j < m; ++j) {
         const Column& column = columns[static_cast<std::size_t>(j)];
-        if (column.k > 0) lines.push_back({j, static_cast<double>(column.k), careful_sum({sorted.get() + j * n, static_cast<std::size_t>(column.k)})});
+        const double s = careful_sum({sorted.get() + j * n, static_cast<std::size_t>(column.k)});
+        if (column.k > 0) lines.push_back({j, static_cast<double>(column.k), s});
     }
     Solution solution = textbook::solve(groups, radius, theta, lines);
     textbook::count_clipped(sorted.get(), n, lines, solution);

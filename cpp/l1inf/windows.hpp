@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -25,7 +24,10 @@ class Windows {
 public:
     using T = Element;
 
-    void resize(std::size_t lines) { lo.resize(lines), hi.resize(lines), s_.resize(lines), k_.resize(lines), list_.resize(lines), size_.assign(lines, none); }
+    void resize(std::size_t lines) {
+        lo.resize(lines), hi.resize(lines), s_.resize(lines), k_.resize(lines), list_.resize(lines);
+        size_.assign(lines, none), places_ = in_order(lines);
+    }
 
     static constexpr std::int64_t fewest_members = 500;
 
@@ -38,15 +40,16 @@ public:
         return i < size_.size() && size_[i] != none && cap >= static_cast<double>(lo[i]) && cap < static_cast<double>(hi[i]);
     }
 
-    void keep(std::size_t i, double s, T k, const T* list, std::int64_t size) { s_[i] = s, k_[i] = k, list_[i] = list, size_[i] = size; }
+    // What was found of a line, and where its list lies, in memory that is handed over.
+    void keep(std::size_t i, double s, T k, std::int64_t size) { s_[i] = s, k_[i] = k, size_[i] = size; }
     void point(std::size_t i, const T* list) { list_[i] = list; }
-    // Takes the memory in which lists lie.
-    void hold(std::size_t job, Array<T> lists) { lists_[job] = std::move(lists); }
     void expect(std::size_t jobs) { lists_.resize(jobs); }
+    void hold(std::size_t job, Array<T> lists) { lists_[job] = std::move(lists); }
 
     Array<T> lo, hi;
 
     // What `visit` asks of a reader: places are the numbers of the lines.
+    std::span<const std::int64_t> places() const { return places_; }
     std::int64_t chunk_end(std::int64_t place) const { return (place / at_once + 1) * at_once; }
     bool refresh(Lines<T>& lines, const std::int64_t*, std::span<const std::size_t> stale, const Visit& purpose) const {
         Batch<T> batch(lines, 1, std::ssize(stale));
@@ -70,7 +73,7 @@ private:
     Array<double> s_;  // of the members above a window, and their number
     Array<T> k_;
     Array<const T*> list_;
-    Array<std::int64_t> size_;
+    Array<std::int64_t> size_, places_;
     std::vector<Array<T>> lists_;
 };
 
