@@ -150,7 +150,7 @@ private:
         const auto totals = lines_.totals(theta);
         if (low == 0.0) {
             if (expected > Reader::most_kept * members * totals.active) return false;
-            if (doubtful < Reader::fewest_doubtful * totals.active) return false;
+            if (doubtful < reader_.fewest_doubtful() * totals.active) return false;
         } else {
             // By so much theta is off, as far as the caps of the fit miss the radius; which must not take many from their windows.
             const double off = std::fabs(totals.mean - theta * totals.weight - radius_) / totals.weight, room = 0.5 * (1.0 - low);

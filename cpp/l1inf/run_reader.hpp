@@ -27,8 +27,7 @@ public:
     static constexpr bool writes_from_copy = false;
     static constexpr bool neighbours = false;  // are read together
     static constexpr double doubtful_share = 0.3;  // of the guesses: where more are doubtful, another look is worth while
-    // Windows are worth while where no more of the members lie in them, and caps of no fewer groups are doubtful.
-    static constexpr double most_kept = 0.05, fewest_doubtful = 0.115;
+    static constexpr double most_kept = 0.05;  // of the members: windows that hold more are not worth while
     static constexpr std::int64_t cluster = 1;  // neighbours worth sampling together
 
     // Short runs cost more in calls than packing does.
@@ -127,6 +126,9 @@ public:
     bool can_collect() const {
         return !near_ && !Packed && members() >= Windows<T>::fewest_members && view_.member.outer_count() == 1;
     }
+
+    // Nor are any where caps of fewer groups are doubtful. Of short groups, to read those again costs less.
+    double fewest_doubtful() const { return members() < 2000 ? 0.35 : 0.115; }
 
     std::int64_t cluster_at(std::int64_t g) const { return g; }
 

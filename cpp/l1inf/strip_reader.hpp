@@ -30,8 +30,7 @@ public:
     static constexpr bool gathers = true, writes_from_copy = true;
     static constexpr bool neighbours = true;  // are read together: one costs as much as all
     static constexpr double doubtful_share = 0.1;  // of the guesses: where more are doubtful, another look is worth while
-    // Windows are worth while where no more of the members lie in them, and caps of no fewer groups are doubtful.
-    static constexpr double most_kept = 0.09, fewest_doubtful = 0.045;
+    static constexpr double most_kept = 0.09;  // of the members: windows that hold more are not worth while
     static constexpr std::int64_t cluster = 32 / sizeof(T);  // neighbours worth sampling together: half a cache line
 
     // Counts are kept in T.
@@ -189,6 +188,9 @@ public:
 
     // In a cache, and of short groups, windows cost more than another look.
     bool can_collect() const { return !near_ && members() >= Windows<T>::fewest_members; }
+
+    // Nor are any where caps of fewer groups are doubtful: the rest is copied, or read with all of its neighbours.
+    double fewest_doubtful() const { return 0.045; }
 
     // Where a cluster at about g begins, so that all of it lies side by side.
     std::int64_t cluster_at(std::int64_t g) const {
