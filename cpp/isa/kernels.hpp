@@ -5,6 +5,7 @@
 #include "isa/kernels_lines.hpp"
 #include "isa/kernels_rows.hpp"
 #include "isa/kernels_strips.hpp"
+#include "isa/kernels_windows.hpp"
 
 namespace normball::NORMBALL_ISA {
 

@@ -271,46 +271,6 @@ void lists_gap(const T* const* y, const Index* sizes, Index count, const T* t, d
     rows_gap_of<T, true>(y, [=](Index j) { return sizes[j]; }, count, 0, t, s, k, below, above);
 }
 
-// Of a matrix that does not lie in a cache.
-template <class T>
-void rows_window(const T* const* y, Index n, Index count, Index coming, const T* lo, const T* hi, double* s, T* k,
-                    Found<T>* found, Index most, Index* sizes) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    T* const members = found->members;
-    Index begin = found->size;
-    for (Index j = 0; j < count; ++j) {
-        const auto low = L::all(lo[j]), high = L::all(hi[j]);
-        const T* const row = y[j];
-        const T* const ahead = to_ask_for<T>(j, n, coming, [=](Index i) { return y[i]; });
-        LineSum<T> sum;
-        Index number = 0, to = begin;
-        const auto term = [&](typename L::Reg v, int u) __attribute__((always_inline)) {
-            const auto m = L::above(v, high);
-            number += popcount(L::bits(m));
-            sum.add_where(m, v, u);
-            const unsigned bits = L::bits(L::and_not(L::above(v, low), m));
-            L::compress(members + to, bits, v);
-            to += popcount(bits);
-        };
-        Index i = 0;
-        for (; i + 4 * W <= n; i += 4 * W) {
-            for (int u = 0; u < 4; ++u) ask_for(ahead + i + u * W);
-            for (int u = 0; u < 4; ++u) term(L::magnitude(L::load(row + i + u * W)), u);
-            sum.fold();
-        }
-        if (i < n) ask_for(ahead + i), ask_for(ahead + n - 1);
-        for (; i + W <= n; i += W) term(L::magnitude(L::load(row + i)), 0);
-        if (i < n) term(L::magnitude(L::load_first(row + i, n - i)), 1);  // lanes past the end are 0, and never above
-        sum.fold();
-        s[j] += Sum<double>{sum.halves()}.total();
-        k[j] += static_cast<T>(number);
-        sizes[j] = to - begin <= most ? to - begin : -1;
-        if (sizes[j] > 0) begin = to;
-    }
-    found->size = begin;
-}
-
 // How many elements come before the first address at which a register of x may be streamed.
 template <class T>
 Index to_alignment(const T* x, Index n) {

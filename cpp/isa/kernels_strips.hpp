@@ -231,41 +231,4 @@ void strip_gap(const T* y, Index stride, Index n, Index width, const Index* at, 
                                                                             above);
 }
 
-template <class T, bool Partial>
-void strip_window_of(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi,
-                     double* s, double* error, T* k, Found<T>& found, Index most, Index* sizes) {
-    using L = Lanes<T>;
-    constexpr Index W = L::width;
-    T first_lanes[W];
-    for (Index i = 0; i < W; ++i) first_lanes[i] = static_cast<T>(i);
-    const auto first = L::load(first_lanes);
-    T *const members = found.members, *const lanes = found.lanes;
-    Index to = found.size;
-    over_blocks<T, false>(
-        y, stride, n, at, count, [&]<Index R>(const T* row, Index p, Ahead<T>& ahead) __attribute__((always_inline)) {
-            const Index lane = p * W, begin = to;
-            const bool keeps = sizes[p] <= most;
-            const auto low = L::load(lo + lane), these = L::add(first, L::all(static_cast<T>(lane)));
-            strip_block<T, Partial, false, R, exact_terms<T>, 1>(
-                row, stride, width, ahead, hi + lane, s + lane, error + lane, k + lane,
-                [&](typename L::Mask m, typename L::Reg x) __attribute__((always_inline)) {
-                    const unsigned bits = L::bits(L::and_not(L::above(x, low), m));
-                    L::compress(members + to, bits, x);
-                    L::compress(lanes + to, bits, these);
-                    to += popcount(bits);
-                });
-            sizes[p] += to - begin;
-            if (!keeps) to = begin;
-        });
-    found.size = to;
-}
-
-// Of a matrix that does not lie in a cache.
-template <class T>
-void strip_window(const T* y, Index stride, Index n, Index width, const Index* at, Index count, const T* lo, const T* hi, double* s,
-                  double* error, T* k, Found<T>* found, Index most, Index* sizes) {
-    (width < Lanes<T>::width ? strip_window_of<T, true> : strip_window_of<T, false>)(y, stride, n, width, at, count, lo, hi, s, error,
-                                                                                    k, *found, most, sizes);
-}
-
 }  // namespace normball::NORMBALL_ISA
