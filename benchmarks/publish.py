@@ -125,7 +125,8 @@ def _pair(records: list[Record], size: tuple[int, int], dtype: str, layout: str,
     }
     if "newton" not in found:
         return "-"
-    paper = f" ({found['inverse_total_order']:.3g})" if "inverse_total_order" in found else ""
+    theirs = found.get("inverse_total_order")
+    paper = "" if theirs is None else f" ({theirs:.3g})" if theirs < 1000 else f" ({theirs:.0f})"
     return f"**{found['newton']:.2f}**{paper}"
 
 

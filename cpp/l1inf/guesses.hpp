@@ -143,7 +143,7 @@ private:
     // Reads windows about the caps at theta, unless they are too wide: see Kernels::window_lines.
     bool collect(double theta, double low, double high, Windows<T>& windows) {
         const double members = static_cast<double>(reader_.members());
-        windows.resize(lines_.size());
+        windows.lo.resize(lines_.size()), windows.hi.resize(lines_.size());
         double expected = 0.0, doubtful = 0.0;
         kernels<T>().window_lines(lines_.arrays(), arrays(), theta, members, low, high, windows.lo.data(), windows.hi.data(),
                                   &expected, &doubtful);
@@ -165,7 +165,7 @@ private:
             which[count] = i, count += windows.lo[i] < std::numeric_limits<T>::infinity() ? 1 : 0;
         which.resize(count);
         const auto jobs = chunks_of(reader_, place_, which);
-        windows.expect(jobs.size());
+        windows.expect(lines_.size(), jobs.size());
         team_.run(std::ssize(jobs), [&](std::int64_t job) {
             const auto j = static_cast<std::size_t>(job);
             reader_.collect(windows, lines_, place_.data(), jobs[j], j);

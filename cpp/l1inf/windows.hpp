@@ -24,29 +24,28 @@ class Windows {
 public:
     using T = Element;
 
-    void resize(std::size_t lines) {
-        lo.resize(lines), hi.resize(lines), s_.resize(lines), k_.resize(lines), list_.resize(lines);
-        size_.assign(lines, none), places_ = in_order(lines);
-    }
-
     static constexpr std::int64_t fewest_members = 500;
 
-    // The members of no more than one in so many may lie in windows: what is kept of all the groups takes a quarter of the matrix
-    // at most.
-    static constexpr std::int64_t share = 12, at_least = 16;
-    static std::int64_t most(std::int64_t members) { return members / share + at_least; }
+    // No more than one member in so many may lie in windows. Of strips it is kept three times for a while, with the number of its
+    // lane and in its list; so that all this takes a quarter of the matrix at most.
+    static constexpr std::int64_t share = 14;
+    static std::int64_t most(std::int64_t members) { return members / share; }
 
     bool has(std::size_t i, double cap) const {
         return i < size_.size() && size_[i] != none && cap >= static_cast<double>(lo[i]) && cap < static_cast<double>(hi[i]);
     }
 
-    // What was found of a line, and where its list lies, in memory that is handed over.
+    // Where so many lines are to be read, in so many jobs: what was found of a line, and where its list lies, in memory that is
+    // handed over.
+    void expect(std::size_t lines, std::size_t jobs) {
+        s_.resize(lines), k_.resize(lines), list_.resize(lines);
+        size_.assign(lines, none), places_ = in_order(lines), lists_.resize(jobs);
+    }
     void keep(std::size_t i, double s, T k, std::int64_t size) { s_[i] = s, k_[i] = k, size_[i] = size; }
     void point(std::size_t i, const T* list) { list_[i] = list; }
-    void expect(std::size_t jobs) { lists_.resize(jobs); }
     void hold(std::size_t job, Array<T> lists) { lists_[job] = std::move(lists); }
 
-    Array<T> lo, hi;
+    Array<T> lo, hi;  // the windows
 
     // What `visit` asks of a reader: places are the numbers of the lines.
     std::span<const std::int64_t> places() const { return places_; }
