@@ -347,10 +347,12 @@ def aggregate(
     return values, tuple(a for a in range(values.ndim) if not inner >> a & 1)
 
 
-def magnitudes(Y: Any, batch_axis: _validate.Axis | None) -> tuple[Reals, tuple[int, ...]]:
+def magnitudes(
+    Y: Any, axis: _validate.Axis | None, batch_axis: _validate.Axis | None
+) -> tuple[Reals, tuple[int, ...]]:
     """Return the magnitude of every entry, and which of the axes are not batch axes."""
     Y = _validate.array(Y)
-    axes, _ = _validate.vector_axes(Y.ndim, None, batch_axis)
+    axes, _ = _validate.vector_axes(Y.ndim, axis, batch_axis)
     return np.abs(Y).astype(np.float64), tuple(a for a in range(Y.ndim) if axes >> a & 1)
 
 

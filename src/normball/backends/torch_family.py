@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -314,19 +313,38 @@ def norm(
 
 def aggregate(
     name: str, kind: str, Y: Tensor, axis: _validate.Axis | None, batch_axis: _validate.Axis | None, threads: int | None
-) -> tuple[Any, tuple[int, ...]]:
-    """Return the sum, the peak or the 2-norm of each group, as an array on the host."""
-    return cpu.aggregate(name, kind, _array(Y), axis, batch_axis, threads)
+) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the sum, the peak or the 2-norm of each group, and which of the axes left are not batch axes."""
+    torch_checks.tensor(Y)
+    Y = Y.detach()
+    if _by_core(Y, Y):
+        values, along = cpu.aggregate(name, kind, Y.numpy(), axis, batch_axis, threads)
+        return torch.from_numpy(values), along
+    members, batch = _axes(name, Y, axis, batch_axis)
+    kept = others(Y.ndim, members)
+    return _aggregate(kind, Y.double(), members), tuple(i for i, a in enumerate(kept) if a not in batch)
 
 
-def magnitudes(Y: Tensor, batch_axis: _validate.Axis | None) -> tuple[Any, tuple[int, ...]]:
-    """Return the magnitude of every entry, as an array on the host."""
-    return cpu.magnitudes(_array(Y), batch_axis)
+def magnitudes(
+    Y: Tensor, axis: _validate.Axis | None, batch_axis: _validate.Axis | None
+) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the magnitude of every entry, and which of the axes are not batch axes."""
+    torch_checks.tensor(Y)
+    axes, _ = _validate.vector_axes(Y.ndim, axis, batch_axis)
+    return Y.detach().abs().double(), tuple(a for a in range(Y.ndim) if axes >> a & 1)
 
 
-def caps(Y: Tensor, theta: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None) -> Any:
-    """Return the cap at which each group would lose theta, as an array on the host."""
-    return cpu.caps(_array(Y), theta, axis, batch_axis, threads)
+def caps(
+    Y: Tensor, theta: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None
+) -> Tensor:
+    """Return the cap at which each group would lose theta, 0 where it has no more than that to lose."""
+    torch_checks.tensor(Y)
+    Y = Y.detach()
+    if _by_core(Y, Y):
+        return torch.from_numpy(cpu.caps(Y.numpy(), theta.numpy(), axis, batch_axis, threads))
+    members, _ = _axes("prox_l1inf", Y, axis, batch_axis)
+    clipped = operate("prox_l1inf", Y.double(), theta, axis, batch_axis, None, False, threads, False)
+    return _aggregate("peak", clipped, members)
 
 
 def path(
@@ -352,9 +370,3 @@ def project_box(Y: Tensor, lower: Any, upper: Any, out: Tensor | None, check_fin
         torch_checks.output(out, Y, low)
     X = Y.clamp(low, high)
     return X if out is None else out.copy_(X)
-
-
-def _array(Y: Tensor) -> np.ndarray[Any, Any]:
-    torch_checks.tensor(Y)
-    Y = Y.detach().cpu()
-    return (Y.float() if Y.dtype == torch.bfloat16 else Y).numpy()

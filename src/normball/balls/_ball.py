@@ -10,7 +10,18 @@ from normball import _validate
 from normball._dispatch import backend_for
 from normball._validate import Axis
 
-__all__ = ["Ball"]
+__all__ = ["Ball", "Rule"]
+
+
+class Rule:
+    """A radius that is computed anew for each projection, as those of `normball.nn` are."""
+
+    def check(self, ball: Ball) -> None:
+        """Raise unless this can be the radius of the ball."""
+
+    def radius(self, step: float, Y: Any, ball: Ball) -> Any:
+        """Return the radius of the ball for the projection of `Y` at a step."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -30,11 +41,14 @@ class Ball:
 
     name: ClassVar[str] = ""
     dual_name: ClassVar[str] = ""
+    decided_by: ClassVar[str | None] = None  # group norm that theta is compared with: sum, norm2, peak; or each entry
     projection: ClassVar[Callable[..., Any]]
     norm_function: ClassVar[Callable[..., Any]]
 
     def __post_init__(self) -> None:
         _validate.ball(self.radius, self.axis)
+        if isinstance(self.radius, Rule):
+            self.radius.check(self)
 
     def project(self, Y: Any, **options: Any) -> Any:
         """Nearest point of the ball; options are those of the function that projects onto it."""

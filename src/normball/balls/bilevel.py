@@ -236,9 +236,15 @@ class BilevelBall(Ball):
         """The name in `normball.balls.BALLS`."""
         return f"bilevel_l1{self.inner.removeprefix('l')}"
 
+    @property
+    def decided_by(self) -> str:  # type: ignore[override]
+        """The norm of a group that theta is compared with."""
+        return {"linf": "peak", "l1": "sum", "l2": "norm2"}[self.inner]
+
     def __post_init__(self) -> None:
         if self.inner not in _INNER:
             _validate.unknown("inner", self.inner, tuple(_INNER))
+        super().__post_init__()
 
     def project(self, Y: Any, **options: Any) -> Any:
         """Point of the ball that the bilevel projection gives: near, but in general not the nearest."""

@@ -150,5 +150,6 @@ class L1Ball(Ball):
 
     name = "l1"
     dual_name = "linf"
+    decided_by = "entry"
     projection = staticmethod(project_l1)
     norm_function = staticmethod(norm_l1)

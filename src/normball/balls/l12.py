@@ -142,5 +142,6 @@ class L12Ball(Ball):
 
     name = "l12"
     dual_name = "linf2"
+    decided_by = "norm2"
     projection = staticmethod(project_l12)
     norm_function = staticmethod(norm_l12)

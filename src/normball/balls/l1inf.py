@@ -181,5 +181,6 @@ class L1InfBall(Ball):
 
     name = "l1inf"
     dual_name = "linf1"
+    decided_by = "sum"
     projection = staticmethod(project_l1inf)
     norm_function = staticmethod(norm_l1inf)

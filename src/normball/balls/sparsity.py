@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,20 +12,78 @@ import numpy as np
 from normball import _validate
 from normball._dispatch import backend_for
 from normball._validate import Axis
+from normball.balls import BALLS
 from normball.balls._ball import Ball
 from normball.balls.l1inf import project_l1inf
 
-__all__ = ["radius_for_sparsity", "radius_path"]
+__all__ = ["SPARSIFYING", "Groups", "radius_for_sparsity", "radius_path", "theta_leaving"]
 
-# What decides whether a group survives: its sum, its length or its peak. For l1 each entry is a group.
-_DECIDES = {
-    "l1inf": "sum",
-    "l12": "norm2",
-    "bilevel_l1inf": "peak",
-    "bilevel_l11": "sum",
-    "bilevel_l12": "norm2",
-    "l1": "entry",
-}
+# The names of the balls whose projection makes whole groups zero, or for l1 single entries.
+SPARSIFYING = tuple(name for name, make in BALLS.items() if make(0.0).decided_by is not None)
+
+_ABOVE = 0.01  # where theta stands between the largest norm that vanishes and the smallest that is kept
+_TIE = 2.0**-40  # relative difference up to which norms are equal: sums are rounded
+
+
+def theta_leaving(norms: Any, k: int) -> Any:
+    """Theta that at least `k` norms of each row exceed: the rule for every request of a number of groups.
+
+    Norms that tie with the k-th largest are kept as well. Zeros cannot be kept. Theta stands a little above the largest
+    norm that vanishes, so that the groups that are kept lose little.
+
+    Parameters
+    ----------
+    norms : ndarray or Tensor
+        Numbers >= 0, in double precision; the last axis runs over the groups of a problem. Nothing here makes the host
+        wait for a device.
+    k : int
+        At least 0.
+    """
+    xp: Any = np if isinstance(norms, np.ndarray) else sys.modules["torch"]
+    groups = norms.shape[-1]
+    if groups == 0:
+        return norms.sum(-1)
+    if k == 0:
+        return xp.amax(norms, -1)
+    k = min(k, groups)
+    kth = np.partition(norms, groups - k, -1)[..., groups - k] if xp is np else norms.topk(k, -1).values[..., -1]
+    least = xp.amin(xp.where(norms > 0, norms, xp.inf), -1)
+    high = xp.maximum(kth, xp.where(least < xp.inf, least, 0.0))
+    low = xp.amax(xp.where(norms < high[..., None] * (1.0 - _TIE), norms, 0.0), -1)
+    return low + _ABOVE * (high - low)
+
+
+class Groups:
+    """The groups of an array as a ball sees them.
+
+    Attributes
+    ----------
+    norms : ndarray or Tensor
+        What theta is compared with: one row for each problem, on the device of the array.
+    """
+
+    def __init__(self, Y: Any, ball: Ball, batch_axis: Axis | None = None, threads: int | None = None) -> None:
+        self._backend = backend_for(Y)
+        self._ball, self._options = ball, (Y, ball.axis, batch_axis, threads)
+        if ball.decided_by == "entry":
+            values, self._along = self._backend.magnitudes(Y, ball.axis, batch_axis)
+        else:
+            values, self._along = self._backend.aggregate("", ball.decided_by, *self._options)
+        self.norms = self._rows(values)
+
+    def _rows(self, values: Any) -> Any:
+        """Return values of the groups with one row for each problem."""
+        xp: Any = np if isinstance(values, np.ndarray) else sys.modules["torch"]
+        batch = values.ndim - len(self._along)
+        moved = xp.moveaxis(values, self._along, tuple(range(batch, values.ndim)))
+        return moved.reshape(*moved.shape[:batch], int(np.prod(moved.shape[batch:])))
+
+    def radius_at(self, theta: Any) -> Any:
+        """Return the radius of the ball whose projection has this theta."""
+        if self._ball.name == "l1inf":
+            Y, axis, batch_axis, threads = self._options
+            return self._rows(self._backend.caps(Y, theta, axis, batch_axis, threads)).sum(-1)
+        return (self.norms - theta[..., None]).clip(min=0.0).sum(-1)
 
 
 def radius_for_sparsity(
@@ -38,31 +98,35 @@ def radius_for_sparsity(
 ) -> Any:
     r"""Radius of the ball onto which `Y` projects with a given number of non-zero groups.
 
-    A group survives the l1,inf projection exactly where its l1 norm exceeds theta, so k groups survive while theta lies
-    between the (k+1)-th and the k-th largest of these norms. The radius returned is that of the theta halfway between
-    the two, so that rounding does not change the count. The same holds for l1,2 with lengths; for the bilevel
-    projections with what they share out; and for l1 with magnitudes, each entry being a group.
+    A group survives the l1,inf projection if and only if its l1 norm exceeds theta. So k groups survive while theta
+    lies between the (k+1)-th and the k-th largest of these norms. The radius returned is that of a theta a hundredth of
+    the way up from the lower norm to the higher one: the groups that are kept lose little. The same holds for l1,2 with
+    lengths; for the bilevel projections with the norm inside a group; and for l1 with magnitudes, each entry being a
+    group.
+
+    Groups whose norms tie are kept together, so that at least the number asked for is kept. Groups that are zero in `Y`
+    stay zero: asking for more groups than are non-zero keeps all that are.
 
     Parameters
     ----------
     Y : array_like
         As in `project_l1inf`.
-    ball : {"l1inf", "l12", "bilevel_l1inf", "bilevel_l11", "bilevel_l12", "l1"} or Ball
-        What is to be projected onto. Of a ball given as a value, the axis counts and the radius does not.
+    ball : {"l1", "l12", "l1inf", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or Ball
+        The ball to project onto. Of a ball given as a value, the axis counts and the radius does not.
     n_groups, zero_groups : int
-        How many groups are to be left, or how many are to become zero. One of the two.
+        The number of groups to keep, or the number that become zero. Give one of the two.
     axis, batch_axis, threads
-        As in `project_l1inf`, where `axis` is that of the ball if it is not given; for l1 it is not used.
+        As in the projection onto this ball. If `axis` is not given, it is that of the ball.
 
     Returns
     -------
     float or ndarray
-        The radius; with batch axes one for each problem.
+        The radius; with batch axes, or for l1 with an `axis`, one for each problem.
 
     Raises
     ------
     ValueError
-        Where groups tie, so that no radius leaves just so many; the message tells the counts on either side.
+        If `Y` holds NaN or infinity, or if a number of groups is not between 0 and the number that there are.
 
     Examples
     --------
@@ -73,25 +137,11 @@ def radius_for_sparsity(
     >>> info.n_nonzero
     7
     """
-    name, axis = _told(ball, axis, tuple(_DECIDES))
-    backend = backend_for(Y)
-    if _DECIDES[name] == "entry":
-        values, along = backend.magnitudes(Y, batch_axis)
-    else:
-        values, along = backend.aggregate("", _DECIDES[name], Y, axis, batch_axis, threads)
-    values = np.asarray(values)
-    if not np.isfinite(values).all():
+    groups = Groups(Y, _ball_with(ball, axis, SPARSIFYING), batch_axis, threads)
+    if not np.isfinite(np.asarray(_on_host(groups.norms))).all():
         raise ValueError("Y: expected finite numbers with finite sums, got others")
-    groups = values.size // max(1, int(np.prod([n for a, n in enumerate(values.shape) if a not in along])))
-    k = _wanted(n_groups, zero_groups, groups)
-    rows = np.moveaxis(values, along, range(values.ndim - len(along), values.ndim))
-    rows = rows.reshape(*rows.shape[: values.ndim - len(along)], groups)
-    theta = _between(rows, k)
-    if name == "l1inf" and k > 0:
-        caps = np.asarray(backend.caps(Y, theta, axis, batch_axis, threads))
-        radius = caps.sum(axis=along)
-    else:
-        radius = np.maximum(rows - theta[..., None], 0.0).sum(axis=-1)
+    k = _wanted(n_groups, zero_groups, groups.norms.shape[-1])
+    radius = _on_host(groups.radius_at(theta_leaving(groups.norms, k)))
     return radius if radius.ndim else float(radius)
 
 
@@ -136,25 +186,21 @@ def radius_path(
     [[1.0, 0.0], [1.0, 0.0]]
     [[2.0, 0.0], [1.0, 0.0]]
     """
-    from normball.balls import BALLS
-
-    name, axis = _told(ball, axis, tuple(BALLS))
+    ball = _ball_with(ball, axis, tuple(BALLS))
+    name, axis = ball.name, ball.axis
     if name == "l1inf":
         return _l1inf_path(Y, radii, axis, batch_axis, check_finite, threads, return_info)
     operator = {"bilevel_l12": "project_l12"}.get(name, name if name.startswith("bilevel") else f"project_{name}")
     return backend_for(Y).path(operator, Y, radii, axis, batch_axis, check_finite, threads, return_info)  # type: ignore[no-any-return]
 
 
-def _told(ball: str | Ball, axis: Axis | None, known: tuple[str, ...]) -> tuple[str, Any]:
-    """Return the name of a ball and the axis to use: the one given, else the ball's own."""
-    from normball.balls import BALLS
-
+def _ball_with(ball: str | Ball, axis: Axis | None, known: tuple[str, ...]) -> Ball:
+    """Return a ball given by its name or as a value, with another axis if one is given."""
     name = ball.name if isinstance(ball, Ball) else ball
     if not isinstance(name, str) or name not in known:
         _validate.unknown("ball", ball, known)
-    if axis is None:
-        axis = (ball if isinstance(ball, Ball) else BALLS[name](0.0)).axis
-    return name, axis
+    made = ball if isinstance(ball, Ball) else BALLS[name](0.0)
+    return made if axis is None else dataclasses.replace(made, axis=axis)
 
 
 def _l1inf_path(Y: Any, radii: Iterable[Any], axis: Any, *options: Any) -> Iterator[Any]:
@@ -170,24 +216,14 @@ def _l1inf_path(Y: Any, radii: Iterable[Any], axis: Any, *options: Any) -> Itera
 
 def _wanted(n_groups: Any, zero_groups: Any, groups: int) -> int:
     if (n_groups is None) == (zero_groups is None):
-        raise ValueError(f"n_groups: expected it or zero_groups, got n_groups={n_groups} and zero_groups={zero_groups}")
+        raise ValueError(
+            f"n_groups: give exactly one of n_groups and zero_groups, got n_groups={n_groups} and "
+            f"zero_groups={zero_groups}"
+        )
     if n_groups is not None:
         return _validate.count("n_groups", n_groups, groups)
     return groups - _validate.count("zero_groups", zero_groups, groups)
 
 
-def _between(rows: Any, k: int) -> Any:
-    """Return a number that just k entries of each row exceed: halfway between two, where possible."""
-    groups = rows.shape[-1]
-    if k == 0:
-        return rows.max(axis=-1, initial=0.0)
-    ordered = np.partition(rows, [max(groups - k - 1, 0), groups - k], axis=-1)
-    high = ordered[..., groups - k]
-    low = ordered[..., groups - k - 1] if k < groups else np.zeros_like(high)
-    if not (low < high).all():
-        at = np.unravel_index(int(np.argmin(low < high)), low.shape)
-        tied = rows[at]
-        fewer, more = int(np.sum(tied > high[at])), int(np.sum(tied >= high[at])) if high[at] > 0 else groups
-        other = f"{fewer} or {more}" if high[at] > 0 else f"at most {fewer}"
-        raise ValueError(f"n_groups: expected a number that no ties forbid, such as {other}, got {k}")
-    return low + (high - low) / 2
+def _on_host(values: Any) -> Any:
+    return values.cpu().numpy() if hasattr(values, "cpu") else values

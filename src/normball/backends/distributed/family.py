@@ -259,26 +259,28 @@ def aggregate(
     batch_axis: _validate.Axis | None,
     threads: int | None,
 ) -> tuple[Any, tuple[int, ...]]:
-    """Return the sum, the peak or the 2-norm of each group, gathered on the host; and which axes are not batch axes."""
+    """Return the sum, the peak or the 2-norm of each group, gathered; and which of the axes left are not batch axes."""
     torch_checks.tensor(Y)
     members, batch = torch_family._axes(name, Y, axis, batch_axis)
     layout = Layout(Y, members, batch)
-    values = layout.of_groups(_aggregated(kind, layout)).full_tensor().cpu().numpy()
+    values = layout.of_groups(_aggregated(kind, layout)).full_tensor()
     kept = [a for a in range(Y.ndim) if a not in members]
     return values, tuple(i for i, a in enumerate(kept) if a not in batch)
 
 
 def caps(Y: DTensor, theta: Any, axis: _validate.Axis, batch_axis: _validate.Axis | None, threads: int | None) -> Any:
-    """Return the cap at which each group would lose theta, gathered on the host."""
+    """Return the cap at which each group would lose theta, gathered."""
     torch_checks.tensor(Y)
     members, batch = torch_checks.axes(Y.ndim, axis, batch_axis)
     layout = Layout(Y, members, batch)
     each = local_radius(layout, torch_checks.radius(theta, Y, [Y.shape[a] for a in batch], "theta"))
     call = Call(layout, layout.view, each)
-    return layout.of_groups(call.thresholds(call.each)).full_tensor().cpu().numpy()
+    return layout.of_groups(call.thresholds(call.each)).full_tensor()
 
 
-def magnitudes(Y: DTensor, batch_axis: _validate.Axis | None) -> tuple[Any, tuple[int, ...]]:
+def magnitudes(
+    Y: DTensor, axis: _validate.Axis | None, batch_axis: _validate.Axis | None
+) -> tuple[Any, tuple[int, ...]]:
     """Refuse: all the entries of a sharded tensor are not to be brought together unasked."""
     raise ValueError(
         "Y: expected a tensor that is not sharded where single entries are counted, got a DTensor; call "
