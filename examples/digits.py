@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 
 import normball
-from normball.nn import Compacted, Cubic, DoubleDescent, NGroups, compact, constrain
+from normball.nn import Compacted, CubicSchedule, DoubleDescent, NGroups, compact, constrain
 
 SHARE = 0.3
 BATCH = 128
@@ -129,7 +129,7 @@ def sparse(
     last = {name: normball.L1InfBall(NGroups(int(SHARE * sizes[name])), axis) for name, axis in AXES[kind].items()}
     steps = epochs * (len(X) // BATCH) // 2
     fading = {
-        name: normball.L1InfBall(NGroups(Cubic(sizes[name], int(SHARE * sizes[name]), steps)), axis)
+        name: normball.L1InfBall(NGroups(CubicSchedule(sizes[name], int(SHARE * sizes[name]), steps)), axis)
         for name, axis in AXES[kind].items()
     }
     optimizer = torch.optim.AdamW(model.parameters())

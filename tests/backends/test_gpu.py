@@ -9,6 +9,9 @@ import torch
 import normball
 from normball.backends import cuda
 from normball.backends.torch_rules import RULES
+from normball.balls.sparsity import SPARSIFYING
+from normball.nn import NGroups
+from normball.nn.radii import at_step
 from normball.reference import oracle
 
 from ..contract.data import DISTRIBUTIONS, matrix
@@ -209,3 +212,29 @@ def test_the_host_never_waits():
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert W.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("name", SPARSIFYING)
+def test_a_number_of_groups_is_kept_without_waiting(name):
+    generator = torch.Generator("cuda").manual_seed(0)
+    for shape in [(33, 20), (1000, 300), (300, 1000)]:
+        for dtype in (torch.float32, torch.bfloat16):
+            Y = torch.randn(shape, generator=generator, device="cuda").to(dtype)
+            Y[:, :3] = 0.0
+            for n in (1, 7, 0.25, 0.98, 1.0):
+                note = (shape, dtype, n)
+                ball = normball.BALLS[name](NGroups(n))
+                at_step(ball, 0, Y).project(Y)  # compiles the kernels
+                torch.cuda.set_sync_debug_mode("error")
+                try:
+                    found = at_step(ball, 0, Y)
+                    X = found.project(Y)
+                finally:
+                    torch.cuda.set_sync_debug_mode("default")
+                wide = Y.double().cpu()
+                wanted = at_step(ball, 0, wide)
+                assert float(found.radius) == pytest.approx(float(wanted.radius), rel=1e-12), note
+                kept, expected = (Z.cpu() != 0 for Z in (X, wanted.project(wide)))
+                if name != "l1":
+                    kept, expected = kept.any(0), expected.any(0)
+                assert torch.equal(kept, expected), note

@@ -266,6 +266,10 @@ def edges():
         assert np.array_equal(whole(box), np.clip(Y, -0.5, 0.25))
         radius = normball.radius_for_sparsity(D, n_groups=3)
         assert abs(radius - normball.radius_for_sparsity(Y, n_groups=3)) < 1e-14
+        ties = np.array([[3.0, 2.0, 2.0, 2.0, 1.0, 0.0]] * 4)
+        for count in range(7):
+            radius = normball.radius_for_sparsity(shard(ties, line(), (placement,)), n_groups=count)
+            assert abs(radius - normball.radius_for_sparsity(ties, n_groups=count)) < 1e-14
     with pytest.raises(TypeError, match="redistribute"):
         normball.multilevel(D, 1.0, ("l1", "linf"), (1, 0))
     with pytest.raises(ValueError, match="redistribute"):

@@ -15,7 +15,9 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.parallel import DistributedDataParallel
 
 import normball
-from normball.nn import NGroups
+from normball.balls import BALLS
+from normball.balls.sparsity import SPARSIFYING
+from normball.nn import LinearSchedule, NGroups
 from tests.distributed import job
 
 
@@ -64,14 +66,35 @@ def fsdp_trains_as_one_process_and_gathers_no_weights():
 
 
 def so_many_groups_of_a_sharded_parameter():
-    model, plain = job.sharded(), job.network()
-    balls = {"0.weight": normball.L1InfBall(NGroups(4))}
-    for network, part in ((model, job.mine()), (plain, slice(None))):
-        optimizer, _ = job.made(network, balls)
-        for step in range(3):
-            job.learn(network, optimizer, step, part)
-    assert_like(model, plain, "n groups")
-    assert int((full(model.get_parameter("0.weight")) != 0).any(0).sum()) == 4
+    gathered = []
+    plainly = DTensor.full_tensor
+
+    def watched(self, **options):
+        gathered.append(self.numel())
+        return plainly(self, **options)
+
+    for name in SPARSIFYING:
+        for axis, n, left in ((0, 4, 4), (1, 0.3, 3), (0, LinearSchedule(1.0, 0.5, steps=2), 6)):
+            if name == "l1":
+                continue  # single entries, below
+            model, plain = job.sharded(), job.network()
+            balls = {"0.weight": BALLS[name](NGroups(n), axis)}
+            gathered.clear()
+            for network, part in ((model, job.mine()), (plain, slice(None))):
+                optimizer, _ = job.made(network, balls)
+                for step in range(3):
+                    with pytest.MonkeyPatch.context() as patched:
+                        patched.setattr(DTensor, "full_tensor", watched)
+                        job.learn(network, optimizer, step, part)
+            assert_like(model, plain, (name, axis, n))
+            weight = full(model.get_parameter("0.weight"))
+            assert int((weight != 0).any(axis).sum()) == left, (name, axis, n)
+            assert gathered
+            assert max(gathered) <= weight.shape[1 - axis], (name, axis, gathered)  # no entries
+    model = job.sharded()
+    optimizer, _ = job.made(model, {"0.weight": normball.L1Ball(NGroups(4))})
+    with pytest.raises(ValueError, match=r"0\.weight: Y: expected a tensor that is not sharded"):
+        job.learn(model, optimizer, 0, job.mine())
 
 
 def the_autoencoder_reads_its_own_rows():

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from normball import L1InfBall
 from normball.estimators import SupervisedAutoencoder
-from normball.nn import Linear, NGroups
+from normball.nn import LinearSchedule, NGroups
 
 from .test_autoencoder import data
 
@@ -51,7 +51,7 @@ def test_the_same_bits_again_through_a_pickle_and_from_sparse_chunks():
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_features_to_select": 5, "constraints": {"encoder.2.weight": L1InfBall(Linear(3.0, 0.5, steps=9))}},
+        {"n_features_to_select": 5, "constraints": {"encoder.2.weight": L1InfBall(LinearSchedule(3.0, 0.5, steps=9))}},
         {"n_features_to_select": "auto", "cv": 2, "epochs": 2, "hidden": (9, 8), "activation": "relu"},
         {"radius": 0.05, "learning_rate": 0.02, "standardize": False},
         {"norm": None},

@@ -2,12 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations
 
-from normball.nn import compact, rebuild
+import normball
+from normball.nn import LinearSchedule, NGroups, compact, parametrize, rebuild
 
 
 def silence(weight, *, rows=(), columns=()):
@@ -272,3 +275,102 @@ def test_a_model_that_cannot_be_traced():
         compact(Branching(), torch.ones(2, 2))
     with pytest.raises(ValueError, match="record"):
         rebuild(nn.Linear(2, 2), {})
+
+
+class Parametrized(nn.Module):
+    """Every kind of weight that can be parametrized, and one that is so by torch."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = parametrize(nn.Conv2d(3, 8, 3), "weight", normball.L1InfBall(NGroups(5), axis=(1, 2, 3)))
+        self.norm = nn.BatchNorm2d(8)
+        self.embed = parametrize(nn.Linear(8, 12), "weight", ("l12", NGroups(LinearSchedule(8, 4, steps=2))))
+        self.attention = nn.MultiheadAttention(12, 4, batch_first=True)
+        parametrize(self.attention, "in_proj_weight", normball.L1InfBall(nn.Parameter(torch.tensor(0.5)), axis=1))
+        self.up = parametrizations.weight_norm(nn.Linear(12, 16))
+        self.out = parametrize(nn.Linear(16, 2), "weight", normball.L1InfBall(NGroups(6)))
+
+    def forward(self, x):
+        x = self.norm(self.conv(x)).flatten(2).transpose(1, 2)
+        x = self.embed(x)
+        x = x + self.attention(x, x, x)[0]
+        return self.out(F.relu(self.up(x)))
+
+
+def test_parametrized_weights_count_as_layers_see_them():
+    x = torch.randn(4, 3, 5, 5)
+    model = settle(Parametrized(), x).train()
+    model.embed(torch.ones(1, 8))
+    model.embed(torch.ones(1, 8))
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    result = compact(model, x)
+    assert result.model.training
+    assert result.model.out.weight.shape == (2, 6)
+    assert result.model.up.weight.shape == (6, 12)
+    assert result.model.conv.weight.shape[0] == 8  # its channels become places of a sequence, which is not understood
+    assert not any("parametrizations" in name for name in result.model.state_dict())
+    assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in result.model.parameters())
+    small = result.model.eval()
+    agree(model.eval(), result, x)
+    assert not any(module._forward_pre_hooks for module in small.modules())
+    # The model is as it was: its weights, its classes, its schedule.
+    assert type(model.out).__name__ == "ParametrizedLinear"
+    assert {*state} == {*model.state_dict()}
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    model.train()
+    model(x).sum().backward()
+    assert model.embed.parametrizations.weight[0].forwards > int(state["embed.parametrizations.weight.0._extra_state"])
+    model.eval()
+    again = restored(Parametrized, compact(model, x))
+    with torch.no_grad():
+        torch.testing.assert_close(again(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_neurons_and_channels_of_parametrized_layers_go():
+    x = torch.randn(4, 3, 6, 6)
+
+    def make():
+        torch.manual_seed(0)
+        first, last = nn.Conv2d(3, 8, 3), nn.Linear(32, 2)
+        parametrize(first, "weight", normball.L1InfBall(NGroups(5), axis=(1, 2, 3)))
+        parametrize(last, "weight", normball.BilevelBall(NGroups(0.25)))
+        return nn.Sequential(first, nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), last)
+
+    model = make()
+    result = compact(model, x)
+    agree(model, result, x)
+    assert result.model[0].out_channels <= 5
+    assert type(result.model[0]) is nn.Conv2d
+    assert type(result.model[4]) is nn.Linear
+    assert result.model[4].in_features == 4 * result.model[0].out_channels
+    agree(model, lambda *i: restored(make, result)(*result.select(*i)), x)
+
+
+@pytest.mark.parametrize(
+    ("example", "error", "match"),
+    [
+        (torch.ones(3, 7), ValueError, r"example_inputs: expected inputs that Sequential accepts, got \(3, 7\): mat1"),
+        (torch.ones(20), ValueError, r"example_inputs: .*got \(20,\)"),  # BatchNorm wants two axes
+        (torch.ones(3, 20, dtype=torch.long), ValueError, r"example_inputs: .*\(3, 20\).*dtype"),
+        ((torch.ones(3, 20), torch.ones(3)), ValueError, r"example_inputs: .*\(3, 20\), \(3,\): .*positional"),
+        ((), ValueError, "example_inputs: "),
+        (np.ones((3, 20)), TypeError, r"example_inputs: .*got numpy\.ndarray; use torch\.from_numpy"),
+        ({"input": torch.ones(3, 20)}, TypeError, r"example_inputs: expected a tensor, or a tuple .*got dict"),
+        ([[1.0] * 20], TypeError, "example_inputs: .*got list"),
+        (None, ValueError, "example_inputs: .*got None"),
+        ((torch.ones(3, 20), "x"), TypeError, "example_inputs: .*got one with str"),
+    ],
+)
+def test_example_inputs_that_do_not_fit(example, error, match):
+    with pytest.raises(error, match=match) as caught:
+        compact(mlp(), example)
+    while caught is not None:  # nothing of torch.fx is in what the user sees
+        value = getattr(caught, "value", caught)
+        assert "fx" not in str(value)
+        frames, traceback = [], value.__traceback__
+        while traceback is not None:
+            frames.append(traceback.tb_frame.f_code.co_filename)
+            traceback = traceback.tb_next
+        assert not any("/fx/" in frame for frame in frames)
+        caught = value.__cause__

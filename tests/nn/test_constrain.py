@@ -1,7 +1,6 @@
-"""Constraints that follow an optimizer, and radii that are not numbers."""
+"""Constraints that follow an optimizer."""
 
 import copy
-import itertools
 import math
 
 import pytest
@@ -10,8 +9,7 @@ from torch import nn
 
 import normball
 from normball.balls import BALLS
-from normball.nn import Cosine, Cubic, Linear, NGroups, constrain, parametrize
-from normball.nn.radii import at_step
+from normball.nn import DoubleDescent, LinearSchedule, NGroups, constrain
 
 
 def network(seed=0):
@@ -85,14 +83,17 @@ def test_a_diverged_parameter_is_named():
     constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(1.0)})
     with torch.no_grad():
         model[0].weight[0, 0] = math.nan
-    with pytest.raises(ValueError, match=r"0\.weight"):
+    with pytest.raises(ValueError, match=r"0\.weight: Y: expected finite"):
         constraint.project()
+    groups = constrain(model, steps, {"0.weight": normball.L1InfBall(NGroups(2))})
+    with pytest.raises(ValueError, match=r"0\.weight: Y: expected finite"):
+        groups.project()
 
 
 def test_saved_and_restored():
     model = network()
     steps = torch.optim.Adam(model.parameters(), lr=0.01)
-    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(Linear(2.0, 0.1, steps=8))})
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(LinearSchedule(2.0, 0.1, steps=8))})
     train(model, steps, 4)
     state, weights = copy.deepcopy(constraint.state_dict()), copy.deepcopy(model.state_dict())
     adam = copy.deepcopy(steps.state_dict())
@@ -102,13 +103,115 @@ def test_saved_and_restored():
     again.load_state_dict(weights)
     other = torch.optim.Adam(again.parameters(), lr=0.01)
     other.load_state_dict(adam)
-    second = constrain(again, other, {"0.weight": normball.L1InfBall(Linear(2.0, 0.1, steps=8))})
+    second = constrain(again, other, {"0.weight": normball.L1InfBall(LinearSchedule(2.0, 0.1, steps=8))})
     second.load_state_dict(state)
     train(again, other, 4, seed=2)
     assert second.steps == 8
     torch.testing.assert_close(again[0].weight, model[0].weight)
-    with pytest.raises(ValueError, match="state"):
-        second.load_state_dict({"steps": 0, "starts": {"other": {}}})
+
+
+@pytest.mark.parametrize(
+    ("state", "match"),
+    [
+        ({"steps": 0, "starts": {"other": {}}}, r"state: .*\['0\.weight'\], got also \['other'\]"),
+        ({"state": {}, "param_groups": []}, r"state: expected a state_dict\(\) of Constraint.*'param_groups'"),
+        ({"steps": 3}, r"state: .*'starts'.* got the keys \['steps'\]"),
+        (None, "state: .*got NoneType"),
+        ({"steps": 0, "starts": {"0.weight": {"mu": torch.ones(12)}}}, r"state: .*Constraint for 0\.weight.*'theta'"),
+        (
+            {"steps": 0, "starts": {"0.weight": {"theta": 0.0, "mu": torch.ones(7)}}},
+            r"state: expected caps of shape \(12,\) for 0\.weight, got \(7,\)",
+        ),
+        ({"steps": 0, "starts": {"2.weight": {"theta": 0.0, "mu": torch.ones(8)}}}, r"got also \['2\.weight'\]"),
+    ],
+)
+def test_a_foreign_state_is_refused(state, match):
+    model = network()
+    balls = {"0.weight": normball.L1InfBall(0.5), "2.weight": normball.L12Ball(0.5)}
+    constraint = constrain(model, torch.optim.SGD(model.parameters(), lr=0.1), balls)
+    constraint.project()
+    before = constraint.state_dict()
+    with pytest.raises(ValueError, match=match):
+        constraint.load_state_dict(state)
+    assert constraint.state_dict() == before
+    descent = DoubleDescent(model, balls)
+    with pytest.raises(ValueError, match=r"state: expected a state_dict\(\) of DoubleDescent"):
+        descent.load_state_dict(before)
+
+
+def test_a_constraint_shows_itself_and_ends_with_its_block():
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    with constrain(model, steps, {"0.weight": normball.L1InfBall(0.5)}, every=2) as constraint:
+        train(model, steps, 3)
+        assert normball.L1InfBall(0.5).contains(model[0].weight.detach())
+        assert repr(constraint) == (
+            "Constraint(steps=3, every=2, warmup_steps=0)\n  0.weight: L1InfBall(radius=0.5, axis=0)"
+        )
+    train(model, steps, 3)
+    assert constraint.steps == 3
+    assert not normball.L1InfBall(0.5).contains(model[0].weight.detach())
+    with pytest.raises(KeyError), constrain(model, steps, {"0.weight": normball.L1InfBall(0.5)}) as constraint:
+        raise KeyError
+    train(model, steps, 1)
+    assert constraint.steps == 0
+
+
+WRONG = [
+    (0.3, TypeError, r"expected a ball for 0\.weight, got 0\.3; a ball is normball\.L1InfBall\(0\.3\)"),
+    (None, TypeError, r"expected a ball for 0\.weight, got None"),
+    ("l7", TypeError, r"expected a ball for 0\.weight, got 'l7'.* names l1, "),
+    (("l7", 0.3), TypeError, r"expected a ball for 0\.weight, got \('l7', 0\.3\)"),
+    ("l1inf", TypeError, r"0\.weight, got 'l1inf'; a name needs a radius, as \('l1inf', 0\.3\)"),
+    (normball.L1InfBall, TypeError, r"0\.weight, got the class L1InfBall; make one, as L1InfBall\(0\.3\)"),
+    (("l1inf", -1.0), ValueError, r"0\.weight: radius: expected a number >= 0, got -1\.0"),
+    (("l2", NGroups(3)), TypeError, r"0\.weight: radius: .*L2Ball, whose projection makes no groups zero"),
+    (normball.L1InfBall(1.0, axis=2), ValueError, r"0\.weight: axis: .* 2 dimensions, got 2"),
+    (normball.L1InfBall(1.0, axis=(0, 2, 3)), ValueError, r"0\.weight: axis: "),
+    (normball.L1InfBall([1.0, 2.0]), ValueError, r"0\.weight: radius: .*got \(2,\)"),
+    (normball.L2Ball(1.0, axis=-3), ValueError, r"0\.weight: axis: "),
+    (normball.L1InfBall(nn.Parameter(torch.tensor(1.0))), TypeError, r"0\.weight, got an nn\.Parameter.*parametrize"),
+]
+
+
+@pytest.mark.parametrize(("ball", "error", "match"), WRONG)
+def test_balls_are_checked_when_they_are_made(ball, error, match):
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    for pattern in ("0.weight", r"0\..*ght"):
+        with pytest.raises(error, match=f"^balls: .*{match}"):
+            constrain(model, steps, {pattern: ball})
+        with pytest.raises(error, match=f"^balls: .*{match}"):
+            DoubleDescent(model, {pattern: ball})
+    assert not steps._optimizer_step_post_hooks
+    with pytest.raises(TypeError, match="balls: expected a mapping from patterns to balls, got L1InfBall"):
+        constrain(model, steps, normball.L1InfBall(1.0))
+    lazy = nn.Sequential(nn.LazyLinear(3))
+    with pytest.raises(ValueError, match=r"balls: expected 0\.weight to have a shape"):
+        DoubleDescent(lazy, {"0.weight": normball.L1InfBall(1.0)})
+
+
+def test_a_name_and_a_radius_make_a_ball():
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    constraint = constrain(model, steps, {"0.weight": ("bilevel_l11", NGroups(3)), "2.weight": ["l1", 0.2]})
+    train(model, steps, 2)
+    assert constraint.balls["0.weight"] == normball.BilevelBall(NGroups(3), inner="l1")
+    assert constraint.balls["2.weight"] == normball.L1Ball(0.2)
+    assert int(model[0].weight.any(0).sum()) == 3
+    assert normball.L1Ball(0.2).contains(model[2].weight.detach())
+
+
+def test_a_radius_for_each_vector():
+    model = network()
+    steps = torch.optim.SGD(model.parameters(), lr=0.1)
+    radii = torch.linspace(0.01, 0.05, 8)
+    constrain(model, steps, {"0.weight": normball.L2Ball(radii, axis=1)})
+    for _ in range(2):
+        train(model, steps, 1)
+        lengths = model[0].weight.detach().norm(dim=1)
+        assert (lengths <= radii * (1 + 1e-6)).all()
+        assert (lengths >= 0.9 * radii).any()
 
 
 def test_mixed_precision_and_schedulers():
@@ -137,11 +240,12 @@ def test_with_a_compiled_model():
     assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
 
 
-def test_with_a_compiled_step():
+@pytest.mark.parametrize("radius", [0.3, NGroups(LinearSchedule(9, 5, steps=2))], ids=["number", "groups"])
+def test_with_a_compiled_step(radius):
     model, plain = network(), network()
     steps, usual = (OPTIMIZERS["adamw"](each.parameters()) for each in (model, plain))
-    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(0.3)})
-    constrain(plain, usual, {"0.weight": normball.L1InfBall(0.3)})
+    constraint = constrain(model, steps, {"0.weight": normball.L1InfBall(radius)})
+    constrain(plain, usual, {"0.weight": normball.L1InfBall(radius)})
     step = torch.compile(steps.step, backend="aot_eager")
     for seed in range(3):
         x = torch.randn(16, 12, generator=torch.Generator().manual_seed(seed))
@@ -150,8 +254,11 @@ def test_with_a_compiled_step():
             each(x).square().mean().backward()
             act()
     assert constraint.steps == 3
-    assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
     torch.testing.assert_close(model[0].weight, plain[0].weight)
+    if radius == 0.3:
+        assert normball.L1InfBall(0.3).contains(model[0].weight.detach())
+    else:
+        assert int(model[0].weight.any(0).sum()) == 5
 
 
 def test_a_step_that_the_scaler_leaves_out_is_none():
@@ -170,41 +277,9 @@ def test_a_step_that_the_scaler_leaves_out_is_none():
         assert torch.equal(before, model[0].weight.detach()) == bad
 
 
-@pytest.mark.parametrize("schedule", [Linear, Cosine, Cubic])
-def test_schedules_end_where_they_should(schedule):
-    numbers = [schedule(5.0, 1.0, steps=10)(step) for step in range(15)]
-    assert numbers[0] == 5.0
-    assert numbers[10:] == [1.0] * 5
-    assert all(a >= b for a, b in itertools.pairwise(numbers))
-
-
-def test_a_number_of_groups():
-    torch.manual_seed(0)
-    for shape, axis in (((20, 30), 0), ((20, 30), 1), ((6, 9, 3, 3), (0, 2, 3))):
-        Y = torch.randn(shape)
-        axes = (axis,) if isinstance(axis, int) else axis
-        total = math.prod(n for a, n in enumerate(shape) if a not in axes)
-        for n in (0, 1, 5, total - 1, total, total + 3):
-            X = at_step(normball.L1InfBall(NGroups(n), axis), 0, Y).project(Y)
-            assert int((X != 0).sum(axes).count_nonzero()) == min(n, total)
-    assert at_step(normball.L1InfBall(NGroups(Linear(10, 2, steps=4))), 2, Y).radius > 0
-
-
-def test_parametrized():
-    model = network()
-    parametrize(model[0], "weight", normball.L1InfBall(0.4))
-    steps = torch.optim.SGD(model.parameters(), lr=0.1)
-    before = model[0].weight.detach().clone()
-    train(model, steps, 3)
-    assert normball.L1InfBall(0.4).contains(model[0].weight.detach())
-    assert not torch.equal(before, model[0].weight)
-    with pytest.raises(ValueError, match="name"):
-        parametrize(model[2], "weigth", normball.L1InfBall(0.4))
-
-
 @pytest.mark.parametrize("name", sorted(BALLS))
 def test_every_ball_of_the_family(name):
-    ball = BALLS[name](Linear(0.5, 0.2, steps=2))
+    ball = BALLS[name](LinearSchedule(0.5, 0.2, steps=2))
     model = network()
     steps = torch.optim.Adam(model.parameters(), lr=0.01)
     constraint = constrain(model, steps, {"0.weight": ball})

@@ -7,7 +7,15 @@ import torch
 from torch import nn
 
 import normball
-from normball.nn import DoubleDescent, NGroups, sparsity_report
+from normball.nn import (
+    CosineSchedule,
+    CubicSchedule,
+    DoubleDescent,
+    LinearSchedule,
+    NGroups,
+    parametrize,
+    sparsity_report,
+)
 
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
@@ -67,6 +75,25 @@ def test_zeros_are_frozen_exactly(optimizer, rewind):
     assert (model[0].weight.detach()[~mask] != 0).any()
 
 
+@pytest.mark.parametrize("schedule", [LinearSchedule, CosineSchedule, CubicSchedule])
+def test_a_schedule_stands_at_its_end(schedule):
+    model = network()
+    balls = {"0.weight": normball.L1InfBall(schedule(9.0, 0.1, steps=50)), "3.weight": normball.L12Ball(
+        NGroups(schedule(1.0, 0.25, steps=50)))}  # fmt: skip
+    masks = DoubleDescent(model, balls).project(rewind=False)
+    assert float(normball.norm_l1inf(model[0].weight.detach())) == pytest.approx(0.1, rel=1e-5)
+    assert int(masks["3.weight"].any(0).sum()) == 2
+
+
+def test_a_diverged_parameter_is_named():
+    model = network()
+    with torch.no_grad():
+        model[0].weight[0, 0] = torch.nan
+    for radius in (1.0, NGroups(3)):
+        with pytest.raises(ValueError, match=r"0\.weight: Y: expected finite"):
+            DoubleDescent(model, {"0.weight": normball.L1InfBall(radius)}).project()
+
+
 def test_saved_and_restored():
     model = network()
     descent = DoubleDescent(model, {"0.weight": normball.L1InfBall(0.5)})
@@ -97,3 +124,12 @@ def test_the_report_prints():
     assert [layer.zero_outputs for layer in report.layers] == [0, 1]
     assert report.layers[0].saved == 0.5
     assert "6 of 12" in str(report)
+
+
+def test_the_report_counts_what_layers_see():
+    model = network()
+    parametrize(model[0], "weight", normball.L1InfBall(NGroups(5)))
+    report = sparsity_report(model)
+    assert [(layer.name, layer.zero_inputs) for layer in report.layers] == [("0.weight", 7), ("3.weight", 0)]
+    assert hasattr(model[0], "parametrizations")
+    assert int(model[0].weight.any(0).sum()) == 5

@@ -378,9 +378,12 @@ def caps(Y: Any, theta: Any, axis: _validate.Axis, batch_axis: _validate.Axis | 
     """Return the cap at which each group would lose theta, 0 where it has no more than that to lose."""
     Y = _validate.array(Y)
     axes, batch = _axes("prox_l1inf", Y, axis, batch_axis)
+    if Y.size == 0:
+        return np.zeros(group_shape(Y, axes))
     steps = Steps(Y, Y, axes, _validate.thread_count(threads))
     each = _radii("prox_l1inf", theta, group_shape(Y, ~batch))
-    return steps.thresholds(Call(steps, each, _batch_of_groups(axes, batch, Y.ndim)).each)[0]
+    taus = steps.thresholds(Call(steps, each, _batch_of_groups(axes, batch, Y.ndim)).each)[0]
+    return np.minimum(taus, steps.aggregate("peak")) if np.isinf(taus).any() else taus  # infinite where theta is 0
 
 
 def _axes(

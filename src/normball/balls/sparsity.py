@@ -39,7 +39,7 @@ def theta_leaving(norms: Any, k: int) -> Any:
     k : int
         At least 0.
     """
-    xp: Any = np if isinstance(norms, np.ndarray) else sys.modules["torch"]
+    xp = _namespace(norms)
     groups = norms.shape[-1]
     if groups == 0:
         return norms.sum(-1)
@@ -56,13 +56,28 @@ def theta_leaving(norms: Any, k: int) -> Any:
 class Groups:
     """The groups of an array as a ball sees them.
 
+    Parameters
+    ----------
+    Y, ball, batch_axis, threads
+        As in `radius_for_sparsity`.
+    check_finite : bool
+        Raise for norms that are not finite, which makes the host wait for a device.
+
     Attributes
     ----------
     norms : ndarray or Tensor
         What theta is compared with: one row for each problem, on the device of the array.
     """
 
-    def __init__(self, Y: Any, ball: Ball, batch_axis: Axis | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        Y: Any,
+        ball: Ball,
+        batch_axis: Axis | None = None,
+        threads: int | None = None,
+        *,
+        check_finite: bool = True,
+    ) -> None:
         self._backend = backend_for(Y)
         self._ball, self._options = ball, (Y, ball.axis, batch_axis, threads)
         if ball.decided_by == "entry":
@@ -70,12 +85,13 @@ class Groups:
         else:
             values, self._along = self._backend.aggregate("", ball.decided_by, *self._options)
         self.norms = self._rows(values)
+        if check_finite and not _namespace(values).isfinite(values).all():
+            raise ValueError("Y: expected finite numbers with finite sums, got others")
 
     def _rows(self, values: Any) -> Any:
         """Return values of the groups with one row for each problem."""
-        xp: Any = np if isinstance(values, np.ndarray) else sys.modules["torch"]
         batch = values.ndim - len(self._along)
-        moved = xp.moveaxis(values, self._along, tuple(range(batch, values.ndim)))
+        moved = _namespace(values).moveaxis(values, self._along, tuple(range(batch, values.ndim)))
         return moved.reshape(*moved.shape[:batch], int(np.prod(moved.shape[batch:])))
 
     def radius_at(self, theta: Any) -> Any:
@@ -138,8 +154,6 @@ def radius_for_sparsity(
     7
     """
     groups = Groups(Y, _ball_with(ball, axis, SPARSIFYING), batch_axis, threads)
-    if not np.isfinite(np.asarray(_on_host(groups.norms))).all():
-        raise ValueError("Y: expected finite numbers with finite sums, got others")
     k = _wanted(n_groups, zero_groups, groups.norms.shape[-1])
     radius = _on_host(groups.radius_at(theta_leaving(groups.norms, k)))
     return radius if radius.ndim else float(radius)
@@ -223,6 +237,11 @@ def _wanted(n_groups: Any, zero_groups: Any, groups: int) -> int:
     if n_groups is not None:
         return _validate.count("n_groups", n_groups, groups)
     return groups - _validate.count("zero_groups", zero_groups, groups)
+
+
+def _namespace(values: Any) -> Any:
+    """Return the module that computes on arrays of this kind; torch is there if there are tensors."""
+    return np if isinstance(values, np.ndarray) else sys.modules["torch"]
 
 
 def _on_host(values: Any) -> Any:

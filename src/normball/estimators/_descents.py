@@ -118,7 +118,7 @@ class _Leaving(Rule):
     norm: str
     count: int
 
-    def radius(self, step: int, Y: Tensor, ball: Any) -> float:
+    def radius(self, step: float, Y: Tensor, ball: Any) -> float:
         """See `Rule`."""
         return threshold(Y.detach().cpu().numpy(), self.norm, self.count)[1]
 

@@ -10,14 +10,13 @@ from typing import Any
 from torch import nn
 
 from normball.balls import BALLS
-from normball.nn.radii import Cosine, Cubic, Linear, NGroups
+from normball.nn.radii import CosineSchedule, CubicSchedule, LinearSchedule, NGroups
 
 __all__ = ["constraints_of", "told"]
 
 # What may stand in a file, by name: nothing else is ever made of one.
-KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (Linear, Cosine, Cubic, NGroups, *{type(make(1.0)) for make in BALLS.values()})
-}
+_RULES = (LinearSchedule, CosineSchedule, CubicSchedule, NGroups)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*_RULES, *{type(make(1.0)) for make in BALLS.values()})}
 
 
 def told(constraints: Mapping[Any, Any] | None) -> list[Any] | None:

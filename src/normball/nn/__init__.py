@@ -12,16 +12,16 @@ from normball.nn.compact import Compacted, compact, rebuild
 from normball.nn.constrain import Constraint, constrain
 from normball.nn.double_descent import DoubleDescent
 from normball.nn.parametrize import parametrize
-from normball.nn.radii import Cosine, Cubic, Linear, NGroups
+from normball.nn.radii import CosineSchedule, CubicSchedule, LinearSchedule, NGroups
 from normball.nn.report import SparsityReport, sparsity_report
 
 __all__ = [
     "Compacted",
     "Constraint",
-    "Cosine",
-    "Cubic",
+    "CosineSchedule",
+    "CubicSchedule",
     "DoubleDescent",
-    "Linear",
+    "LinearSchedule",
     "NGroups",
     "SparsityReport",
     "compact",

@@ -7,6 +7,7 @@ import math
 import time
 from dataclasses import dataclass
 from statistics import median
+from types import NoneType
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from normball.nn.attention import attentions, split
 from normball.nn.channels import CONVOLUTIONS, Channels, Use, trace
+from normball.nn.parametrize import made_plain
 from normball.nn.shrink import blank, shrunk
 
 __all__ = ["Compacted", "compact", "rebuild"]
@@ -77,17 +79,27 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
     The groups of a convolution and the heads of an attention go whole. An attention that loses something becomes a
     module of another kind; it gives no attention weights once a head is gone.
 
+    Of a parametrized weight, as `parametrize` makes, the value that the layer sees counts, which is the projection. In
+    the small network it is a plain parameter: the small network is for use, and its weights lie in the ball already.
+
     Parameters
     ----------
     model : Module
-        Is left as it is. BatchNorm is taken as in evaluation. torch.fx must be able to trace it.
+        The network, which is left as it is. BatchNorm is taken as in evaluation. torch.fx must be able to trace it.
     example_inputs : Tensor or tuple
-        Inputs to run it on, for shapes, for the check that both networks agree, and for the times.
+        Inputs to run the network on, for shapes, for the check that both networks agree, and for the times.
 
     Returns
     -------
     Compacted
         The small network and what is known about it.
+
+    Raises
+    ------
+    TypeError
+        For example inputs that are no tensors, and for a network that torch.fx cannot trace.
+    ValueError
+        For example inputs that the network does not accept, as those of a wrong shape.
 
     Examples
     --------
@@ -102,10 +114,12 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
     >>> small.model[0]
     Linear(in_features=6, out_features=5, bias=True)
     """
-    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    inputs = _checked(example_inputs)
     model = getattr(model, "_orig_mod", model)  # what torch.compile has wrapped
     before = copy.deepcopy(model).eval()
-    large = copy.deepcopy(before)
+    wanted = _outputs(before, inputs)
+    model = made_plain(copy.deepcopy(model))
+    large = copy.deepcopy(model).eval()
     split(large, attentions(large))
     channels = trace(large, inputs)
     gone, stays = _removable(large, channels)
@@ -133,12 +147,14 @@ def compact(model: nn.Module, example_inputs: Any) -> Compacted:
     axes = {n: v.axis for n, v in channels.inputs.items()}
     record: dict[str, Any] = {"format": 1, "layers": layers, "attentions": apart, "inputs": kept, "axes": axes}
     fewer = _select(inputs, kept, axes)
-    _check(before, inputs, small, fewer)
+    _check(wanted, small, fewer)
     return Compacted(small, kept, axes, record, stays, _cost(before, inputs), _cost(small, fewer))
 
 
 def rebuild(model: nn.Module, record: dict[str, Any]) -> nn.Module:
     """Give a fresh large network the layers of a compacted one, ready for ``load_state_dict``.
+
+    Parametrized weights of the fresh network become plain parameters, as in the compacted one.
 
     Examples
     --------
@@ -154,10 +170,35 @@ def rebuild(model: nn.Module, record: dict[str, Any]) -> nn.Module:
     """
     if record.get("format") != 1:
         raise ValueError(f"record: expected one of format 1, got {record.get('format')!r}")
+    made_plain(model)
     split(model, record.get("attentions", ()))
     for name, layer in record["layers"].items():
         _replace(model, name, blank(model.get_submodule(name), layer))
     return model
+
+
+def _checked(example_inputs: Any) -> tuple[Any, ...]:
+    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    for x in inputs:
+        if not isinstance(x, (Tensor, bool, int, float, NoneType)):
+            kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}".removeprefix("builtins.")
+            remedy = "; use torch.from_numpy" if kind == "numpy.ndarray" else ""
+            raise TypeError(
+                f"example_inputs: expected a tensor, or a tuple of the arguments of the model's forward, got "
+                f"{'one with ' if len(inputs) > 1 else ''}{kind}{remedy}"
+            )
+    return inputs
+
+
+@torch.no_grad()
+def _outputs(model: nn.Module, inputs: tuple[Any, ...]) -> Any:
+    try:
+        return model(*inputs)
+    except Exception as error:
+        shapes = ", ".join(str(tuple(x.shape)) if isinstance(x, Tensor) else repr(x) for x in inputs)
+        raise ValueError(
+            f"example_inputs: expected inputs that {type(model).__name__} accepts, got {shapes}: {error}"
+        ) from error
 
 
 def _removable(model: nn.Module, channels: Channels) -> tuple[set[int], dict[str, str]]:
@@ -271,9 +312,9 @@ def _select(inputs: tuple[Any, ...], kept: dict[str, list[int]], axes: dict[str,
 
 
 @torch.no_grad()
-def _check(large: nn.Module, inputs: tuple[Any, ...], small: nn.Module, fewer: tuple[Any, ...]) -> None:
+def _check(wanted: Any, small: nn.Module, fewer: tuple[Any, ...]) -> None:
     training = {module: module.training for module in small.modules()}
-    wanted, got = large(*inputs), small.eval()(*fewer)
+    got = small.eval()(*fewer)
     for module, was in training.items():
         module.training = was
     for a, b in zip(_tensors(wanted), _tensors(got), strict=True):

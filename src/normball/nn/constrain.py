@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import torch
 from torch import nn
 
 from normball._dispatch import is_sharded
 from normball._info import OperatorInfo, ProjectionInfo
+from normball.backends import torch_checks
+from normball.balls import Ball
 from normball.balls.l1inf import L1InfBall
 from normball.nn.patterns import Pattern, matched
 from normball.nn.radii import at_step
 from normball.nn.replay import Recording
 
-__all__ = ["Constraint", "constrain"]
+__all__ = ["Constraint", "constrain", "expect_keys"]
 
 
 class Constraint:
-    """What `constrain` returns: remove it, save it, ask it.
+    """Parameters that are kept inside balls: what `constrain` returns.
+
+    As a context manager it is removed at the end of the block.
 
     Attributes
     ----------
     balls : dict
         The ball of each constrained parameter, by the parameter's name.
     infos : dict
-        What the last projection of each told; the next one onto an l1,inf ball starts from it. On CUDA the tensors of
-        an info may be written to again at the next step.
+        The info of the last projection of each parameter. The next projection onto an l1,inf ball starts from it. On
+        CUDA the tensors of an info may be written to again at the next step.
     steps : int
         Steps of the optimizer seen so far.
     """
 
     def __init__(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, balls: dict[str, Any], every: int, warmup_steps: int
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, balls: dict[str, Ball], every: int, warmup_steps: int
     ) -> None:
         parameters = dict(model.named_parameters())
         self.balls = balls
@@ -45,11 +49,13 @@ class Constraint:
         self._parameters = {name: parameters[name] for name in balls}
         self._recording = Recording()
         for name, parameter in self._parameters.items():
+            ball = balls[name]
             # What torch.distributed.checkpoint loads into must be there, in its place.
-            if is_sharded(parameter) and isinstance(balls[name], L1InfBall):
-                self.infos[name] = _nothing_done(balls[name], parameter)
+            if is_sharded(parameter) and isinstance(ball, L1InfBall):
+                self.infos[name] = _nothing_done(ball, parameter)
         self._hook = optimizer.register_step_post_hook(self._after_step)
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # a compiled step of the optimizer ends here
     def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         if not _moves(optimizer):
             return
@@ -61,28 +67,42 @@ class Constraint:
     def project(self) -> None:
         """Project all constrained parameters now."""
         step = max(self.steps - self.warmup_steps - 1, 0)
-        balls = {name: at_step(self.balls[name], step, parameter) for name, parameter in self._parameters.items()}
-        if self._recording.replay(self._parameters, balls, self.infos):
-            return
-        for name, whole in self._parameters.items():
-            parameter = whole.detach()  # which costs less than to forbid gradients for a while
-            ball = balls[name]
-            options: dict[str, Any] = {}
-            if isinstance(ball, L1InfBall):
-                start = self.infos.get(name)
-                moved = start is not None and start.mu.device != parameter.device
-                options["warm_start"] = None if moved else start  # a start only saves time
-            try:
-                _, self.infos[name] = ball.project(parameter, out=parameter, return_info=True, **options)
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
+        name = ""
+        try:
+            balls = {}
+            for name, parameter in self._parameters.items():
+                balls[name] = at_step(self.balls[name], step, parameter)
+            if self._recording.replay(self._parameters, balls, self.infos):
+                return
+            for name, parameter in self._parameters.items():
+                self._project_one(name, parameter.detach(), balls[name])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+
+    def _project_one(self, name: str, parameter: torch.Tensor, ball: Ball) -> None:
+        options: dict[str, Any] = {}
+        if isinstance(ball, L1InfBall):
+            start = self.infos.get(name)
+            moved = start is not None and start.mu.device != parameter.device
+            options["warm_start"] = None if moved else start  # a start only saves time
+        _, self.infos[name] = ball.project(parameter, out=parameter, return_info=True, **options)
 
     def remove(self) -> None:
         """Stop projecting."""
         self._hook.remove()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+    def __repr__(self) -> str:
+        head = f"steps={self.steps}, every={self.every}, warmup_steps={self.warmup_steps}"
+        return "\n".join([f"Constraint({head})", *(f"  {name}: {ball}" for name, ball in self.balls.items())])
+
     def state_dict(self) -> dict[str, Any]:
-        """Return the step count and where the next projections start from."""
+        """Return the step count and the infos that the next projections start from."""
         starts = {
             name: {"theta": info.theta, "mu": info.mu}
             for name, info in self.infos.items()
@@ -91,10 +111,23 @@ class Constraint:
         return {"steps": self.steps, "starts": starts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state."""
-        unknown = sorted(set(state["starts"]) - set(self.balls))
+        """Go on from a saved state.
+
+        Raises
+        ------
+        ValueError
+            For a state that is not that of a constraint, or that is of other parameters.
+        """
+        expect_keys(state, ("steps", "starts"), "Constraint")
+        known = sorted(name for name, ball in self.balls.items() if isinstance(ball, L1InfBall))
+        unknown = sorted(set(state["starts"]) - set(known))
         if unknown:
-            raise ValueError(f"state: expected the constrained parameters {sorted(self.balls)}, got also {unknown}")
+            raise ValueError(f"state: expected starts for parameters with l1,inf balls, {known}, got also {unknown}")
+        for name, start in state["starts"].items():
+            expect_keys(start, ("theta", "mu"), f"Constraint for {name}")
+            shape, groups = tuple(start["mu"].shape), _shape_of_groups(self._parameters[name], self.balls[name])
+            if shape != groups:
+                raise ValueError(f"state: expected caps of shape {groups} for {name}, got {shape}")
         self.steps = int(state["steps"])
         self.infos = {
             name: ProjectionInfo(
@@ -102,6 +135,18 @@ class Constraint:
             )
             for name, start in state["starts"].items()
         }
+
+
+def expect_keys(state: Any, keys: Sequence[str], kind: str) -> None:
+    """Raise for a state dict that does not hold these keys."""
+    if not isinstance(state, Mapping) or not set(keys) <= set(state):
+        got = f"the keys {list(state)}" if isinstance(state, Mapping) else type(state).__name__
+        raise ValueError(f"state: expected a state_dict() of {kind}, with the keys {list(keys)}, got {got}")
+
+
+def _shape_of_groups(parameter: torch.Tensor, ball: Ball) -> tuple[int, ...]:
+    members, _ = torch_checks.axes(parameter.ndim, ball.axis, None)  # type: ignore[arg-type]
+    return tuple(size for axis, size in enumerate(parameter.shape) if axis not in members)
 
 
 def _moves(optimizer: torch.optim.Optimizer) -> bool:
@@ -139,13 +184,15 @@ def constrain(
     Parameters
     ----------
     model : Module
-        Whose parameters to constrain.
+        The model whose parameters to constrain.
     optimizer : Optimizer
-        Whose steps to follow.
+        The optimizer whose steps to follow.
     balls : mapping
         From patterns to balls. A pattern is a parameter's name, a regular expression that matches whole names, or a
-        class of modules and a parameter's name, as ``(nn.Linear, "weight")``. The ball's radius may be a number, a
-        schedule (`Linear`, `Cosine`, `Cubic`, counted in steps after the warm-up) or `NGroups`.
+        class of modules and a parameter's name, as ``(nn.Linear, "weight")``. A ball is a value such as
+        ``normball.L1InfBall(0.3)``, or a pair of a name of `normball.BALLS` and a radius, as ``("l1inf", 0.3)``. The
+        radius may be a number, a schedule (`LinearSchedule`, `CosineSchedule`, `CubicSchedule`, counted in steps of
+        the optimizer after the warm-up) or `NGroups`.
     every : int
         Project after every so many steps.
     warmup_steps : int
@@ -154,7 +201,14 @@ def constrain(
     Returns
     -------
     Constraint
-        With ``remove()``, ``project()``, ``state_dict()`` and ``load_state_dict()``.
+        With ``remove()``, ``project()``, ``state_dict()`` and ``load_state_dict()``; also a context manager, which
+        removes the constraint at the end of the block.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a pattern that matches no parameter, and for a ball that does not fit the parameter's shape. The message
+        names the parameter.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from normball.nn.constrain import expect_keys
 from normball.nn.patterns import Pattern, matched
 from normball.nn.radii import at_step
 
@@ -62,9 +64,15 @@ class DoubleDescent:
     Parameters
     ----------
     model : Module
-        With its initial weights, which are remembered.
+        The model with its initial weights, which are remembered.
     balls : mapping
         From patterns to balls, as in `constrain`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a pattern that matches no parameter, and for a ball that does not fit the parameter's shape. The message
+        names the parameter.
 
     Notes
     -----
@@ -98,13 +106,17 @@ class DoubleDescent:
     def project(self, *, rewind: bool = True) -> dict[str, Tensor]:
         """End the first descent: project, rewind, freeze the zeros. Returns where each parameter is not zero.
 
-        Rewinding puts back every parameter and buffer of the model, those without a ball too.
+        A radius that is a schedule, or `NGroups` of one, stands at its end. Rewinding puts back every parameter and
+        buffer of the model, those without a ball too.
         """
         self.release()
         parameters = dict(self._model.named_parameters())
         for name, ball in self.balls.items():
             parameter = parameters[name]
-            at_step(ball, 0, parameter).project(parameter, out=parameter)
+            try:
+                at_step(ball, math.inf, parameter).project(parameter, out=parameter)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
             self.masks[name] = parameter != 0
         if rewind:
             self._model.load_state_dict(self._initial)
@@ -127,6 +139,7 @@ class DoubleDescent:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state, with the zeros frozen if they were."""
+        expect_keys(state, ("initial", "masks"), "DoubleDescent")
         unknown = sorted(set(state["masks"]) - set(self.balls))
         if unknown:
             raise ValueError(f"state: expected masks of {sorted(self.balls)}, got also {unknown}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
+
+from normball.nn.parametrize import made_plain
 
 __all__ = ["LayerSparsity", "SparsityReport", "sparsity_report"]
 
@@ -54,6 +58,8 @@ class SparsityReport:
 def sparsity_report(model: nn.Module) -> SparsityReport:
     """Count the groups of every weight, and those that are zero.
 
+    Of a parametrized weight, the value that the layer sees counts.
+
     Examples
     --------
     >>> import torch, normball
@@ -64,6 +70,8 @@ def sparsity_report(model: nn.Module) -> SparsityReport:
     >>> report.layers[0].zero_inputs, report.saved
     (6, 0.75)
     """
+    if any(map(is_parametrized, model.modules())):
+        model = made_plain(copy.deepcopy(model))
     layers = []
     for name, parameter in model.named_parameters():
         if parameter.ndim < 2:
