@@ -39,6 +39,7 @@ def test_constraints_that_cannot_be():
         ({"encoder.0.weight": ball}, ValueError, "constraints: expected other weights than encoder"),
         ({(torch.nn.Linear, "weight"): ball}, ValueError, "constraints: expected other weights"),
         ({"encoder.2.weight": 0.3}, TypeError, r"constraints: expected a ball for encoder\.2\.weight, got 0\.3"),
+        ({"encoder.2.weight": L1InfBall(1.0, axis=2)}, ValueError, r"constraints: encoder\.2\.weight: axis: "),
         ([ball], TypeError, "constraints: expected a mapping"),
     ]:
         with pytest.raises(error, match=match):
@@ -57,7 +58,11 @@ GROUPS = st.sampled_from([NGroups(7), NGroups(0.25), NGroups(CubicSchedule(90, 3
 def test_every_ball_comes_back_from_json(name, radius, axis):
     if isinstance(radius, NGroups):
         assume(name in SPARSIFYING)
-    balls = {"encoder.2.weight": BALLS[name](radius, axis=axis), (torch.nn.Linear, "bias"): BALLS[name](2)}
+    balls = {
+        "encoder.2.weight": BALLS[name](radius, axis=axis),
+        (torch.nn.Linear, "bias"): BALLS[name](2),
+        "decoder.0.weight": (name, radius),
+    }
     again = constraints_of(json.loads(json.dumps(told(balls))))
     assert again == balls
     assert list(map(repr, again)) == list(map(repr, balls))
@@ -65,9 +70,10 @@ def test_every_ball_comes_back_from_json(name, radius, axis):
 
 def test_constraints_come_back_from_a_file(tmp_path):
     X, y = data()
-    balls = {"encoder.2.weight": L1InfBall(NGroups(7)), r"decoder\.2\..*ight": BilevelBall(0.4, axis=1, inner="l2")}
+    balls = {"encoder.2.weight": ("l1inf", NGroups(0.07)), r"decoder\.2\..*ight": BilevelBall(0.4, axis=1, inner="l2")}
     sae = SupervisedAutoencoder(6, head="network", epochs=3, constraints=balls, random_state=0).fit(X, y)
     sae.save(tmp_path / "file")
+    assert int(sae.network_.encoder[2].weight.any(0).sum()) == 7
     again = SupervisedAutoencoder.load(tmp_path / "file")
     assert again.get_params() == sae.get_params()
     assert again.predict_proba(X).tobytes() == sae.predict_proba(X).tobytes()

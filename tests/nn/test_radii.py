@@ -69,6 +69,13 @@ def test_ties_and_zero_groups(name):
     assert found == [1, 4, 4, 4, 5, 5, 5]
 
 
+def test_entries_of_each_vector():
+    Y = torch.randn(8, 12, generator=torch.Generator().manual_seed(0))
+    for n, left_of_each in ((3, 3), (0.5, 6)):
+        X = at_step(normball.L1Ball(NGroups(n), axis=1), 0, Y).project(Y)
+        assert X.count_nonzero(1).tolist() == [left_of_each] * 8
+
+
 def test_schedules_of_numbers_and_of_shares():
     Y = torch.randn(4, 40, generator=torch.Generator().manual_seed(0))
     for n, counts in [

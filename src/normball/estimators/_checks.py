@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 
 from normball._validate import unknown
-from normball.balls import Ball
 from normball.estimators._descents import DESCENTS
 from normball.estimators._network import ACTIVATIONS, FIRST, Autoencoder
 from normball.estimators._path import NORMS
@@ -80,15 +79,10 @@ def constraints(asked: Any, hidden: tuple[int, ...]) -> Mapping[Any, Any]:
     """Return the balls of other layers by pattern, having looked whether there are such layers."""
     if asked is None:
         return {}
-    if not isinstance(asked, Mapping):
-        raise TypeError(f"constraints: expected a mapping from patterns to balls, got {type(asked).__name__}")
     found = matched(Autoencoder(1, [1] * len(hidden), 2), asked, "constraints")
     if FIRST in found:
         raise ValueError(f"constraints: expected other weights than {FIRST}, whose ball is that of norm and radius")
-    for name, ball in found.items():
-        if not isinstance(ball, Ball):
-            raise TypeError(f"constraints: expected a ball for {name}, got {ball!r}")
-    return asked
+    return asked  # type: ignore[no-any-return]
 
 
 def streaming(estimator: Any) -> None:

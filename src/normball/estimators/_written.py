@@ -67,4 +67,4 @@ def _made(value: Any) -> Any:
     if isinstance(value, dict):
         fields = {name: _made(each) for name, each in value.items() if name != "kind"}
         return KINDS[value["kind"]](**fields)
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_made, value)) if isinstance(value, list) else value
