@@ -357,9 +357,9 @@ def test_neurons_and_channels_of_parametrized_layers_go():
         ((), ValueError, "example_inputs: "),
         (np.ones((3, 20)), TypeError, r"example_inputs: .*got numpy\.ndarray; use torch\.from_numpy"),
         ({"input": torch.ones(3, 20)}, TypeError, r"example_inputs: expected a tensor, or a tuple .*got dict"),
-        ([[1.0] * 20], TypeError, "example_inputs: .*got list"),
+        ([[1.0] * 20], TypeError, "example_inputs: .*got a list with list"),
         (None, ValueError, "example_inputs: .*got None"),
-        ((torch.ones(3, 20), "x"), TypeError, "example_inputs: .*got one with str"),
+        ((torch.ones(3, 20), "x"), TypeError, "example_inputs: .*got a tuple with str"),
     ],
 )
 def test_example_inputs_that_do_not_fit(example, error, match):

@@ -178,20 +178,24 @@ def rebuild(model: nn.Module, record: dict[str, Any]) -> nn.Module:
 
 
 def _checked(example_inputs: Any) -> tuple[Any, ...]:
-    inputs = tuple(example_inputs) if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+    """Return the arguments of the model's forward."""
+    several = isinstance(example_inputs, (tuple, list))
+    inputs = tuple(example_inputs) if several else (example_inputs,)
     for x in inputs:
         if not isinstance(x, (Tensor, bool, int, float, NoneType)):
             kind = f"{type(x).__module__.partition('.')[0]}.{type(x).__name__}".removeprefix("builtins.")
+            got = f"a {type(example_inputs).__name__} with {kind}" if several else kind
             remedy = "; use torch.from_numpy" if kind == "numpy.ndarray" else ""
             raise TypeError(
-                f"example_inputs: expected a tensor, or a tuple of the arguments of the model's forward, got "
-                f"{'one with ' if len(inputs) > 1 else ''}{kind}{remedy}"
+                "example_inputs: expected a tensor, or a tuple of the arguments of the model's forward, got "
+                f"{got}{remedy}"
             )
     return inputs
 
 
 @torch.no_grad()
 def _outputs(model: nn.Module, inputs: tuple[Any, ...]) -> Any:
+    """Run the model, so that inputs that do not fit are told of before it is traced."""
     try:
         return model(*inputs)
     except Exception as error:
