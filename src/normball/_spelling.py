@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 __all__ = ["argument", "as_options"]
 
-_AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
+_OPTIONS: ContextVar[frozenset[str]] = ContextVar("options", default=frozenset())
 
 
 def argument(name: str, value: Any = None) -> str:
@@ -21,12 +21,12 @@ def argument(name: str, value: Any = None) -> str:
     >>> from normball._spelling import argument, as_options
     >>> argument("label_row"), argument("drop", ["batch", "my age"])
     ('label_row', "drop=['batch', 'my age']")
-    >>> with as_options():
+    >>> with as_options(["drop", "label_row"]):
     ...     argument("label_row"), argument("drop", ["batch", "my age"])
     ('--label-row', "--drop batch --drop 'my age'")
     """
     value = [_short(each) for each in value] if isinstance(value, list) else value
-    if not _AS_OPTIONS.get():
+    if name not in _OPTIONS.get():
         return name if value is None else f"{name}={value!r}"
     option = f"--{name.replace('_', '-')}"
     if value is None or value is True:
@@ -39,10 +39,10 @@ def _short(name: str) -> str:
 
 
 @contextmanager
-def as_options() -> Iterator[None]:
-    """Have the messages made here name options of the command line."""
-    token = _AS_OPTIONS.set(True)
+def as_options(names: Iterable[str]) -> Iterator[None]:
+    """Have the messages made here spell these arguments as options of the command line."""
+    token = _OPTIONS.set(frozenset(names))
     try:
         yield
     finally:
-        _AS_OPTIONS.reset(token)
+        _OPTIONS.reset(token)
