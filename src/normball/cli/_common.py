@@ -69,14 +69,16 @@ class Commands(TyperGroup):
     """The commands; however one of them ends, it says so in one line on standard error, and by its exit code."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command line, and end the process."""
+        """Run a command line, and end the process; return the exit code if ``standalone_mode=False``."""
         try:
             code = super().main(*args, **options | {"standalone_mode": False})
         except _UsageError as error:
             code = _misused("normball", error)
         except typer.Abort:
             code = INTERRUPTED
-        sys.exit(code)
+        if options.get("standalone_mode", True):
+            sys.exit(code)
+        return code
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
