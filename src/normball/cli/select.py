@@ -127,7 +127,9 @@ def select(
                 console.print(f"{read!r}")
                 for note in read.notes:
                     console.print(f"  {note}")
-            plan = planned(read, settings)
+            shown = {name: value.name if isinstance(value, Path) else value for name, value in reading.items()}
+            told = {"target": str(shown.get("target", "label")), "group": group, "reading": shown}
+            plan = planned(read, settings, told)
             del read
             if not force and (difference := other_study(out, plan.record)):
                 raise ValueError(
@@ -137,9 +139,6 @@ def select(
             with on_disk(plan.data, kept) as data, Bars(console, silent) as bars:
                 plan = replace(plan, data=data)  # the numbers are mapped from a file, and the first copy can go
                 found = carried_out(plan, jobs=jobs or -1, progress=kept, listener=bars)
-        shown = {name: value.name if isinstance(value, Path) else value for name, value in reading.items()}
-        told = {"target": str(shown.get("target", "label")), "group": group, "reading": shown}
-        found = replace(found, settings=found.settings | told)
         write_results(found, out)
         page = write_report(found, out)
     except KeyboardInterrupt:

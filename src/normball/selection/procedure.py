@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -140,8 +140,8 @@ class Plan:
     record: dict[str, Any]
 
 
-def planned(table: Any, settings: Settings) -> Plan:
-    """Find out before any work whether the settings fit the table."""
+def planned(table: Any, settings: Settings, about: Mapping[str, Any] | None = None) -> Plan:
+    """Find out before any work whether the settings fit the table; `about` is what else the record is to tell."""
     data = _data(table)
     _checks.count_of(settings.n_features, data.X.shape[1], "n_features")
     for repeat in range(settings.seeds):
@@ -159,6 +159,7 @@ def planned(table: Any, settings: Settings) -> Plan:
         "fingerprint": fingerprint_of(data, features, samples, settings, versions),
         **asdict(settings),
         "versions": versions,
+        **(about or {}),
     }
     return Plan(data, features, samples, list(table.notes), settings, record)
 

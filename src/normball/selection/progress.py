@@ -17,7 +17,7 @@ from normball.selection.units import Data, Unit
 __all__ = ["Progress", "fingerprint_of", "other_study"]
 
 _MARK = "study.json"
-_COMMON = ("fingerprint", "table", "seeds", "permutations", "versions")  # do not tell by themselves what is another
+_COMMON = ("fingerprint", "table", "seeds", "permutations", "versions", "reading")  # say nothing to a reader
 
 
 def fingerprint_of(
