@@ -5,6 +5,7 @@ import signal
 import pytest
 import typer
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 from joblib.parallel import get_active_backend
 
 from normball.cli._backend import Backend, Scheduler, running_on
@@ -32,6 +33,7 @@ def test_options_reach_joblib():
 def test_processes_take_no_notice_of_interrupts():
     with running_on(None, None):
         there = Parallel(n_jobs=2)(delayed(signal.getsignal)(signal.SIGINT) for _ in range(2))
+    get_reusable_executor().shutdown()  # to joblib, workers that were small would have grown by a leak later
     assert there == [signal.SIG_IGN] * 2
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

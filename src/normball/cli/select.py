@@ -97,7 +97,7 @@ def select(
     The results go to a folder; open report.html there. If the command is stopped, the same command goes on from there.
     """
     console, silent = messages(), quiet or json
-    kept = out / ".progress"
+    kept, what_is_left = out / ".progress", ""
     try:
         from normball.data import read_table
         from normball.report import write_report
@@ -136,17 +136,18 @@ def select(
                     f"out: expected a folder without another study, got {out} ({difference});"
                     " give another folder, or --force to replace what is there"
                 )
+            what_is_left = f"Nothing that was finished is lost: it is in {kept}. The same command goes on from there."
             with on_disk(plan.data, kept) as data, Bars(console, silent) as bars:
                 plan = replace(plan, data=data)  # the numbers are mapped from a file, and the first copy can go
                 found = carried_out(plan, jobs=jobs or -1, progress=kept, listener=bars)
         write_results(found, out)
         page = write_report(found, out)
     except KeyboardInterrupt:
-        raise stopped(_goes_on(kept)) from None
+        raise stopped(what_is_left) from None
     except RuntimeError as error:
         if type(error).__name__ != "TerminatedWorkerError":  # joblib's, for a worker that the system has killed
             raise
-        console.print(f"A worker was killed, perhaps for want of memory: give a smaller --jobs. {_goes_on(kept)}")
+        console.print(f"A worker was killed, perhaps for want of memory: give a smaller --jobs. {what_is_left}")
         raise typer.Exit(FAILED) from None
     if json:
         typer.echo(json_text.dumps(metrics(found), indent=1, ensure_ascii=False))
@@ -154,13 +155,6 @@ def select(
         from normball.report.summary import summarise
 
         typer.echo(_words(found, summarise(found), page))
-
-
-def _goes_on(kept: Path) -> str:
-    """Say what becomes of the finished parts, if there are any."""
-    if not any(kept.glob("*-*.json")):
-        return ""
-    return f"Nothing that was finished is lost: it is in {kept}. The same command goes on from there."
 
 
 def _count(text: str) -> int | float | str:

@@ -29,7 +29,6 @@ class Options:
     transpose: bool
     index: Column | bool | None
     drop: tuple[Column, ...]
-    features: frozenset[str] | None  # the only ones to be read
     group: Column | None
     missing: frozenset[str]
     delimiter: str | None
@@ -40,6 +39,7 @@ class Options:
     header_is_target: bool
     target_optional: bool  # it may stand in a second file
     memory_limit: int | None
+    features: frozenset[str] | None = None  # the only ones to be read
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Raw:
     y: list[str] | None
     groups: list[str] | None
     notes: list[str]
-    aside: list[str] = field(default_factory=list)  # columns that were not read, since `features` does not name them
     row: Callable[[int], str] = field(default=lambda i: f"row {i + 1}")  # where a sample stands in the file
+    aside: list[str] = field(default_factory=list)  # columns that were not read, since `features` does not name them
 
 
 def near(wanted: str, names: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ def _samples_in_rows(source: Source, tail: Iterator[Record], options: Options) -
         notes.append(f"the table looks transposed, since {sign}: if its samples are in columns, say {turn}")
     ids, y, groups = (None if i is None else columns[i] for i in (layout.index, layout.target, layout.group))
     features, aside = ([layout.names[i] for i in some] for some in (layout.features, sorted(layout.aside)))
-    return Raw(body.X, features, ids, y, groups, notes, aside, lambda i: f"line {body.lines[i]}")
+    return Raw(body.X, features, ids, y, groups, notes, lambda i: f"line {body.lines[i]}", aside)
 
 
 _FEATURES = {"gene", "genes", "geneid", "genesymbol", "symbol", "probe", "probeid", "idref", "feature", "features"} | {
@@ -178,6 +178,6 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
         y = body.rows[target]
     columns = layout.features
     return Raw(
-        np.ascontiguousarray(body.X.T), features, ids, y, body.rows.get(group), [], body.aside,
-        lambda i: f"column {columns[i] + 1}",
+        np.ascontiguousarray(body.X.T), features, ids, y, body.rows.get(group), [],
+        lambda i: f"column {columns[i] + 1}", body.aside,
     )  # fmt: skip
