@@ -24,6 +24,7 @@ README = {
     "fig:accuracy-features": "Accuracy against the number of features on the paper's synthetic data",
 }
 BUSY = 0.25
+COORDINATES = re.compile(r"""\s(?:d|points|x|y|x1|y1|x2|y2|width|height)=("[^"]*"|'[^']*')""")
 
 
 def main() -> int:
@@ -93,9 +94,14 @@ def image_of(each: dict[str, Any]) -> Path:
 
 
 def slim(svg: str) -> str:
-    """Leave out what no reader sees, and digits beyond a hundredth of a point."""
+    """Leave out the metadata, and round coordinates to a hundredth of a point; text and scales keep their digits."""
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    return re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+    return re.sub(r"<[a-z][^<>]*>", lambda tag: COORDINATES.sub(rounded, tag[0]), svg)
+
+
+def rounded(attribute: re.Match[str]) -> str:
+    """Return an attribute with its numbers rounded to two decimals."""
+    return re.sub(r"-?\d+\.\d{3,}(?!\d|e)", lambda number: f"{float(number[0]):.2f}", attribute[0])
 
 
 def machine(environment: dict[str, Any]) -> str:

@@ -136,12 +136,13 @@ def selection(folder: Path, samples: int = 120, features: int = 1000, *options: 
     folder.mkdir(parents=True, exist_ok=True)
     table.to_csv(path)
     results = folder / "results"
-    command = ["select", str(path), "--target", "label", "--out", str(results), *options]
+    command = ["select", str(path), "--target", "label", "--out", str(results), "--force", *options]
     print(f"\n{table!r}")
     print(f"  {table.notes[0]}")
     print(f"$ normball {' '.join(command)}", flush=True)
     start = time.perf_counter()
-    app(command, standalone_mode=False)
+    if code := app(command, standalone_mode=False):
+        sys.exit(code)
     print(f"{time.perf_counter() - start:.0f} s in all. Open the report in a browser: {results / 'report.html'}")
 
 

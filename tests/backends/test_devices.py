@@ -25,6 +25,12 @@ from normball.backends.cuda import beside, launch, parts, tangent
 if not launch.INTERPRETED:
     pytest.skip("a GPU runs the kernels themselves", allow_module_level=True)
 
+# Triton's interpreter computes with NumPy, which warns of infinities and of what is no number; a GPU does not.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::RuntimeWarning:triton.runtime.interpreter"),
+    pytest.mark.filterwarnings("ignore:overflow encountered in reduce:RuntimeWarning:numpy._core.fromnumeric"),
+]
+
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 PARTS = (1e-9, 0.02, 0.4, 0.999)
 WIDE = {torch.float64: tl.float64, torch.float32: tl.float32}

@@ -16,6 +16,9 @@ DEVICE = "cpu" if launch.INTERPRETED else "cuda"
 if DEVICE == "cuda" and not torch.cuda.is_available():
     pytest.skip("needs Triton's interpreter or a GPU", allow_module_level=True)
 
+# Triton's interpreter computes with NumPy, which warns of infinities and of what is no number; a GPU does not.
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning:triton.runtime.interpreter")
+
 VECTORS = ("project_l1", "project_simplex", "project_l2", "prox_l1", "prox_l2", "prox_linf")
 GROUPS = ("project_l12", "project_linf1", "project_linf2", "bilevel_l1inf", "bilevel_l11", "prox_l1inf", "prox_l12")
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)

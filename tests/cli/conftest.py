@@ -15,7 +15,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    monkeypatch.setattr(rivals, "TREES", 8)
+    monkeypatch.setattr(rivals, "TREES", 80)  # with fewer, some samples would be in all the bags
     monkeypatch.setattr(rivals, "COUNTS", (2, 8))
 
 

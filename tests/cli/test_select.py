@@ -3,20 +3,19 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from normball.cli.app import app
 from normball.data import make_omics
-from normball.report.results import metrics
 from normball.selection import load_model
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -42,7 +41,9 @@ def test_a_whole_run(table, tmp_path, few_trees, monkeypatch):
     assert "logarithms" not in done.stdout
     told = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     assert told["table"]["classes"] == {"case": 24, "control": 24}
-    assert told["settings"]["seeds"] == [0]
+    assert (
+        told["settings"].items() >= {"seeds": 1, "folds": 2, "n_features": 3, "norm": "l1inf", "radius": None}.items()
+    )
     assert told["settings"]["target"] == "label"
     assert told["final_model"]["n_features"] == 3
     assert told["accuracy"]["low"] <= told["accuracy"]["mean"] <= told["accuracy"]["high"]
@@ -66,10 +67,25 @@ def test_a_whole_run(table, tmp_path, few_trees, monkeypatch):
     assert again.stderr == ""
     assert {name: (out / name).read_bytes() for name in before} == before
     assert (out / ".progress" / "fold-0-0.json").stat().st_mtime_ns == started
-    # Another setting: anew, and it says so.
-    other = run("select", table, *QUICK, "--norm", "l12", "--impute", "half-min", "--log", "no", "--out", out)
-    assert "starting anew" in other.stderr
+    # More permutations belong to the same study, which goes on and says so.
+    more = run("select", table, *QUICK, "--permutations", "2", "--out", out)
+    assert "going on where it stopped: 4 of 5 parts are finished" in more.stderr
+    # Another setting is another study: refused, whether its progress is there or its results alone.
+    other = ["select", table, *QUICK, "--norm", "l12", "--impute", "half-min", "--log", "no", "--out", out]
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    refused = run(*other)
+    assert refused.exit_code == 2
+    said = "norm is 'l1inf' there and 'l12' here, log is 'auto' there and 'no' here, impute is 'median' there"
+    assert said in refused.stderr
+    assert "--out: expected a folder without another study" in refused.stderr
+    assert "--force" in refused.stderr.splitlines()[-1]
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    shutil.rmtree(out / ".progress")
+    assert said in run(*other).stderr
+    forced = run(*other, "--force")
+    assert forced.exit_code == 0
     assert json.loads((out / "metrics.json").read_text(encoding="utf-8"))["settings"]["norm"] == "l12"
+    assert "starting anew" in run("select", table, *QUICK, "--out", out, "--force").stderr
 
 
 def test_quiet(table, tmp_path, few_trees, no_page):
@@ -77,49 +93,116 @@ def test_quiet(table, tmp_path, few_trees, no_page):
     assert (done.exit_code, done.output) == (0, "")
 
 
+WRONG = [
+    (["--frobnicate"], "No such option"),
+    (["--target"], "Option '--target' requires an argument"),
+    (["--norm", "l7"], "'--norm': 'l7' is not one of 'l1inf', 'l12', 'l1', 'bilevel_l1inf', 'bilevel_l11'"),
+    (["--log", "maybe"], "'--log': 'maybe' is not one of 'auto', 'yes', 'no'"),
+    (["--impute", "mean"], "'--impute': 'mean' is not one of 'median', 'half-min'"),
+    (["--decimal", ";"], "'--decimal': ';' is not one of"),
+    (["--backend", "slurm"], "'--backend': 'slurm' is not one of 'loky', 'threading', 'dask', 'ray'"),
+    (["--scheduler", "tcp://a:1"], "--scheduler: expected --backend dask or ray with an address, got none"),
+    (["--folds", "1"], "--folds: expected an int >= 2, got 1"),
+    (["--folds", "two"], "'--folds'"),
+    (["--seeds", "0"], "--seeds: expected an int >= 1, got 0"),
+    (["--permutations", "-1"], "--permutations: expected an int >= 0, got -1"),
+    (["--epochs", "0"], "--epochs: expected an int >= 1, got 0"),
+    (["--random-state", "-1"], "--random-state: expected an int >= 0, got -1"),
+    (["--jobs", "0"], "'--jobs'"),
+    (["--n-features", "many"], "--n-features: expected 'auto', an int >= 1 or a share between 0 and 1, got 'many'"),
+    (["--n-features", "0"], "--n-features: expected"),
+    (["--radius", "-1", "--n-features", "auto"], "--radius: expected a number > 0, got -1.0"),
+    (["--radius", "nan", "--n-features", "auto"], "--radius: expected a number > 0, got nan"),
+    (["--radius", "wide"], "'--radius'"),
+    (["--radius", "1"], "--radius, --n-features: expected one of them at most, got both: 1.0 and 3"),
+    (["--device", "abacus"], "--device: expected 'cpu', 'cuda' or 'auto', got 'abacus'"),
+    (["--obs-target", "label"], "give one of --target and --obs-target, not both"),
+    (["--labels", "none.csv"], "'--labels': "),
+    (["--out", __file__], "'--out': "),
+    (["--out", f"{__file__}/results"], "cannot be made, because"),
+]
+TOLD_BY_THE_TABLE = [
+    (["--target", "labl"], "--target 'labl' is not a column; did you mean 'label'?"),
+    (["--target", "GENE01", "--drop", "label"], "--target 'GENE01' has another value in each"),
+    (["--target", "GENE01"], "if this is no feature: --drop label; if it means a missing value: --missing "),
+    (["--folds", "30"], "fewer than the 30 folds"),
+    (["--n-features", "99"], "--n-features: expected a number between 1 and the 60 features"),
+    (["--drop", "nothing"], "--drop 'nothing' is not a column"),
+    (["--drop", "label"], "--target 'label' is in --drop, too"),
+    (["--group", "patient"], "--group 'patient' is not a column"),
+    (["--index", "label"], "--index 'label' is the target"),
+    (["--label-row", "2"], "--target and --label-row: expected one of them, got both"),
+    (["--layer", "raw"], "--layer: expected an h5ad file"),
+    (["--sheet", "1"], "--sheet: expected an xlsx file"),
+    (["--delimiter", "ab"], "--delimiter: expected one character, got 'ab'"),
+    (["--encoding", "utf-99"], "--encoding: expected one that Python knows"),
+    (["--memory-limit", "much"], "--memory-limit: expected bytes"),
+    (["--memory-limit", "1k"], "or raise --memory-limit"),
+    (["--transpose"], "--drop; missing values: --missing"),
+]
+
+
+def in_one_line(done, said, command="select"):
+    """A wrong command line ends with one line that names what is wrong, and leaves nothing else."""
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert said in last
+    assert last.split(": ")[0].endswith(command)
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[:-1]
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG)
+def test_options_are_checked_before_the_table_is_read(table, tmp_path, monkeypatch, wrong, said):
+    monkeypatch.setattr("normball.data.read_table", lambda *_, **__: pytest.fail("the table was read"))
+    out = [] if "--out" in wrong else ["--out", tmp_path / "results"]
+    assert in_one_line(run("select", table, *QUICK, *out, *wrong), said) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("wrong", "said"), TOLD_BY_THE_TABLE)
+def test_wrong_usage_is_told_in_a_line(table, tmp_path, wrong, said):
+    notes = in_one_line(run("select", table, *QUICK, *wrong, "--out", tmp_path / "results"), said)
+    assert all(note.startswith(("Table(", "  ")) for note in notes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_are_asked_for(table, tmp_path):
+    in_one_line(
+        run("select", table, "--out", tmp_path / "out"), "one of --target, --obs-target, --labels and --label-row"
+    )
+
+
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("content", "said"),
     [
-        (["--target", "labl"], "did you mean 'label'"),
-        (["--target", "GENE01", "--drop", "label"], "no classes"),
-        (["--folds", "30"], "fewer than the 30 folds"),
-        (["--folds", "1"], "folds: expected an int >= 2"),
-        (["--norm", "l7"], "norm: expected one of"),
-        (["--n-features", "many"], "n_features: expected"),
-        (["--n-features", "99"], "n_features: expected"),
-        (["--log", "maybe"], "log: expected one of"),
-        (["--impute", "mean"], "impute: expected one of"),
-        (["--radius", "-1", "--n-features", "auto"], "radius: expected a number > 0"),
-        (["--radius", "1"], "got both"),
-        (["--radius", "wide"], "radius"),
-        (["--device", "abacus"], "device: expected"),
-        (["--drop", "nothing"], "nothing"),
-        (["--obs-target", "label"], "obs-target: expected it or target"),
-        (["--frobnicate"], "No such option"),
+        (None, "none.csv"),
+        ("", "the file is empty"),
+        ("id,label,a\n", "no line below the line of names"),
+        ("id,label,a\nx,1,apple\ny,2,pear\nz,1,3\n", "line 2, column 3 ('a'): 'apple'; "),
+        ("id,label,a\nx,1,5\ny,1,6\n", "has one class only, '1'"),
+        ("\x00\x01\x02\x03" * 9, "binary"),
     ],
 )
-def test_wrong_usage_is_told_in_a_line(table, tmp_path, wrong, said):
-    done = run("select", table, *QUICK, *wrong, "--out", tmp_path / "results")
-    assert done.exit_code == 2
-    assert said in " ".join(done.stderr.split())
-    assert "Traceback" not in done.output
-    assert done.stdout == ""
-    if said.split(":")[0] != "radius" and "option" not in said:
-        assert len(done.stderr.strip().splitlines()) - done.stderr.count("\n  ") <= 2
-
-
-def test_bad_files(tmp_path):
-    (tmp_path / "text.csv").write_text("sample,label,a\nx,1,apple\ny,2,pear\n")
-    (tmp_path / "empty.csv").write_text("")
-    for name in ("none.csv", "text.csv", "empty.csv"):
-        done = run("select", tmp_path / name, "--target", "label", "--out", tmp_path / "out")
-        assert done.exit_code == 2, name
-        assert name in done.stderr
-        assert "Traceback" not in done.output
-    done = run("select", tmp_path / "text.csv", "--out", tmp_path / "out")
-    assert done.exit_code == 2
-    assert "target: expected" in done.stderr
+def test_bad_files(tmp_path, content, said):
+    path = tmp_path / ("none.csv" if content is None else "table.csv")
+    if content is not None:
+        path.write_text(content)
+    in_one_line(run("select", path, "--target", "label", "--out", tmp_path / "out"), said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_no_table(tmp_path):
+    in_one_line(run("select", tmp_path, "--target", "label"), "directory")
+
+
+def test_a_tab_can_be_typed(tmp_path, few_trees, no_page):
+    made = make_omics(24, 5, 2, effect=3.0)
+    rows = [["id", "label", *made.feature_names], *([f"s{i}", made.y[i], *row] for i, row in enumerate(made.X))]
+    (tmp_path / "t.tsv").write_text("\n".join("\t".join(map(str, row)) for row in rows) + "\n")
+    done = run("select", tmp_path / "t.tsv", *QUICK, "--delimiter", r"\t", "--quiet", "--out", tmp_path / "out")
+    assert (done.exit_code, done.output) == (0, "")
 
 
 def started(table, out):
@@ -152,8 +235,8 @@ def test_stopped_and_killed_runs_go_on_to_the_same_bytes(table, tmp_path, no_pag
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=120)
     assert first.returncode == 130, said
-    assert "Nothing that was finished is lost" in said
-    assert "The same command goes on" in said
+    assert said.endswith(f"Stopped. Nothing that was finished is lost: it is in {out / '.progress'}. "
+                         "The same command goes on from there.\n")  # fmt: skip
     assert "Traceback" not in said
     second = started(table, out)
     wait_for(out / ".progress" / "fold-0-1.json", second)
@@ -199,36 +282,6 @@ def test_hostile_names(tmp_path, few_trees):
     assert (tmp_path / "new.csv").read_text(encoding="utf-8").count("\n'=S") == 40
 
 
-def test_apply(table, tmp_path, few_trees, no_page):
-    run("select", table, *QUICK, "--out", tmp_path)
-    model, new = tmp_path / "model", pd.read_csv(table).drop(columns="label").iloc[:9]
-    fitted = load_model(model)
-    used = [fitted.feature_names_in_[k] for k in fitted[-1].get_support(indices=True)]
-    new.iloc[:, ::-1].assign(extra=1.0).to_csv(tmp_path / "new.csv", index=False)
-    done = run("apply", model, tmp_path / "new.csv", "--index", "sample", "--out", tmp_path / "scored.csv")
-    assert done.exit_code == 0, done.output
-    assert "1 columns are unknown to the model, and left aside: 'extra'" in done.stderr
-    scored = pd.read_csv(tmp_path / "scored.csv")
-    expected = fitted.predict_proba(new.drop(columns="sample").to_numpy(np.float32))
-    np.testing.assert_allclose(scored[["p:case", "p:control"]], expected, rtol=1e-6)
-    assert list(scored["sample"]) == list(new["sample"])
-    with_labels = run("apply", model, table, "--target", "label", "--quiet")
-    assert with_labels.exit_code == 0
-    assert with_labels.stdout.startswith("sample,predicted,confidence,p:case,p:control\n")
-    assert "accuracy" in run("apply", model, table, "--target", "label", "--out", tmp_path / "b.csv").stderr
-    new.drop(columns=used[0]).to_csv(tmp_path / "lacking.csv", index=False)
-    for wrong, said in (
-        ((model, tmp_path / "lacking.csv"), f"missing: '{used[0]}'"),
-        ((model, table), "drop=['label']"),
-        ((tmp_path, table), "model: expected a folder"),
-        ((model, tmp_path / "none.csv"), "none.csv"),
-    ):
-        done = run("apply", *wrong)
-        assert done.exit_code == 2, done.output
-        assert said in done.stderr
-        assert done.stdout == ""
-
-
 @pytest.mark.parametrize(
     ("name", "options", "least"),
     [("alon.csv.gz", ["--target", "label"], 0.7), ("gc_breast.csv", ["--label-row", "2"], 0.75)],
@@ -242,14 +295,3 @@ def test_real_tables(name, options, least, tmp_path, few_trees, no_page):
     told = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     assert told["accuracy"]["mean"] > least
     assert any("logarithms" in note for note in told["table"]["notes"])
-
-
-def test_help_is_quick():
-    program = (
-        "import sys; from typer.testing import CliRunner; from normball.cli.app import app;"
-        "done = CliRunner().invoke(app, ['select', '--help']); assert done.exit_code == 0;"
-        "print('torch' in sys.modules, 'sklearn' in sys.modules, 'pandas' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False"] * 3
-    assert callable(metrics)

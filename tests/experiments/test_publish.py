@@ -1,21 +1,32 @@
 """What reaches the docs: full runs alone, never the user's tables, and other machines under their own names."""
 
 import importlib.util
+import io
 import json
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.path import Path as Outline
 
 from normball.experiments.registry import experiments
+from normball.experiments.style import log_axes, panels, styled
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "publish_reproduction.py"
 
 
 @pytest.fixture
-def publish(tmp_path, monkeypatch):
+def script():
     spec = importlib.util.spec_from_file_location("publish_reproduction", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def publish(script, tmp_path, monkeypatch):
+    module = script
     root = tmp_path / "root"
     (root / "docs" / "images").mkdir(parents=True)
     (root / "README.md").write_text(f"before\n{module.BEGIN}\nold\n{module.END}\nafter\n")
@@ -66,6 +77,41 @@ def test_a_full_run_is_published(publish, tmp_path):
     assert readme.endswith("\nafter\n")
     assert "old" not in readme
     assert "docs/images/paper-fig-sparsity.svg" in readme
+
+
+def logarithmic_figure():
+    """A picture as the experiments draw them: small numbers on logarithmic axes, a marker that is scaled, a title."""
+    with styled("test"):
+        figure, [axes] = panels(1)
+        x = np.geomspace(0.0003, 20.0, 9)
+        axes.plot(x, 1 / x, marker="o", label="0.12345")
+        axes.plot(x, x, marker=Outline([(0.0001234, 0.0), (1.0, 0.5), (0.0, 1.0)]))
+        log_axes(axes, "xy")
+        axes.set_title("1000 x 500, x > 0.0625 & 0.00390625 < 1")
+        axes.set_xlabel('d="0.00123" x="0.00456" here')
+        axes.legend()
+        text = io.StringIO()
+        figure.savefig(text, format="svg")
+    return text.getvalue()
+
+
+def test_only_coordinates_lose_digits(script):
+    before = logarithmic_figure()
+    after = script.slim(before)
+    assert len(after) < 0.95 * len(before)
+    assert "<metadata" not in after
+    old, new = (ET.fromstring(svg) for svg in (before, after))
+    old.remove(old.find("{*}metadata"))
+    for mine, yours in zip(old.iter(), new.iter(), strict=True):
+        assert (mine.tag, mine.text, mine.tail) == (yours.tag, yours.text, yours.tail) or mine is old
+        assert list(mine.attrib) == list(yours.attrib)
+        for name, value in mine.attrib.items():
+            if name not in ("d", "x", "y", "width", "height"):
+                assert yours.attrib[name] == value, name
+    texts = [each.text for each in new.findall(".//{*}text")]
+    assert {"0.001", "0.01", "0.12345", "1000 x 500, x > 0.0625 & 0.00390625 < 1"} <= set(texts)
+    assert 'd="0.00123" x="0.00456" here' in texts
+    assert all(len(use.get("x").partition(".")[2]) <= 2 for use in new.findall(".//{*}use"))
 
 
 def test_tables_of_the_user_stay_with_the_user(publish, tmp_path):

@@ -89,7 +89,10 @@ def test_a_second_run_computes_nothing(done, table, monkeypatch):
     monkeypatch.setattr(runner, "_done", never)
     result = call("--out", done[0], "--quick", "--data", table, "--only", "fig:radius", "--only", "table:biology")
     assert result.exit_code == 0, result.output
-    assert "0 pieces of work" in result.output
+    assert "0 pieces of work" in result.stderr
+    lines = result.stdout.splitlines()  # verdicts and where the page is; all else is told on standard error
+    assert [line[2:].split()[0] for line in lines[:2]] == ["fig:radius", "table:biology"]
+    assert lines[2:] == ["", str(done[0] / "index.html")]
 
 
 def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
@@ -104,8 +107,8 @@ def test_an_interrupt_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "_done", interrupted)
     result = call("--out", tmp_path, "--quick", "--only", "fig:radius")
     assert result.exit_code == 130
-    assert "4 pieces of work are left" in result.output
-    assert "same command" in result.output
+    assert result.stdout == ""
+    assert result.stderr.endswith("\nStopped. 4 pieces of work are left. The same command goes on from there.\n")
     assert len((tmp_path / ".progress" / "cells.jsonl").read_text().splitlines()) == 2
     assert call("--out", tmp_path, "--quick", "--only", "fig:radius").exit_code == 0
     assert len(count) == 3 + 4
@@ -143,17 +146,32 @@ def test_side_by_side_gives_what_one_by_one_gives(tmp_path):
     ("options", "said"),
     [
         (["--only", "fig:radios"], "did you mean fig:radius"),
-        (["--only", "fig:radius", "--only", "nothing"], "expected one of fig:radius"),
-        (["--data", "not/there.csv"], "expected a file, got not/there.csv"),
+        (["--only", "fig:radius", "--only", "nothing"], "--only: expected one of fig:radius"),
+        (["--data", "not/there.csv"], "--data: expected a file, got not/there.csv"),
         (["--data", "README.md:label"], "README.md"),
-        (["--jobs", "-1"], "jobs"),
+        (["--jobs", "0"], "'--jobs'"),
+        (["--backend", "slurm"], "'--backend': 'slurm' is not one of"),
+        (["--scheduler", "tcp://a:1", "--only", "fig:J"], "--scheduler: expected --backend dask or ray"),
+        (["--out", __file__], "'--out'"),
     ],
 )
 def test_errors_name_what_was_expected(tmp_path, options, said):
     result = call("--out", tmp_path / "out", *options)
-    assert result.exit_code == 2
-    assert said in " ".join(re.sub(r"[│╭╰─╮╯]", " ", result.output).split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_failing_cell_gives_one_line(tmp_path, monkeypatch):
+    def fails(cell):
+        raise RuntimeError("two algorithms differ")
+
+    monkeypatch.setattr(runner, "_done", fails)
+    result = call("--out", tmp_path / "out", "--quick", "--only", "fig:radius")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "reproduce: RuntimeError: two algorithms differ (set NORMBALL_TRACEBACK=1" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
 
 
 def test_list_names_them_all(tmp_path):

@@ -83,7 +83,9 @@ def make_study(
         for stage, start in (("ranking", 0.7), ("refit", 0.5))
     ])  # fmt: skip
     return Study(
-        settings={"table": table, "target": "diagnosis", "seeds": [0, 1], "versions": {"normball": "0.1.0"}},
+        settings={
+            "table": table, "target": "diagnosis", "seeds": 2, "random_state": 0, "versions": {"normball": "0.1.0"}
+        },
         n_samples=n,
         n_features=d,
         classes=classes,

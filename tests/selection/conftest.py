@@ -2,15 +2,16 @@ import numpy as np
 import pytest
 
 from normball.data import Table
-from normball.selection import rivals, units
+from normball.selection import rivals
+from normball.selection.settings import Settings
 
 from ..one_thread import one_thread  # noqa: F401
 
 
 @pytest.fixture
 def few_trees(monkeypatch):
-    """Forests that cost nothing; for runs in this process alone."""
-    monkeypatch.setattr(rivals, "TREES", 8)
+    """Forests that cost little; for runs in this process alone."""
+    monkeypatch.setattr(rivals, "TREES", 80)  # with fewer, some samples would be in all the bags
     monkeypatch.setattr(rivals, "COUNTS", (2, 8))
 
 
@@ -41,7 +42,4 @@ def _make_table():
 
 @pytest.fixture
 def options():
-    return units.Options(
-        radius=None, n_features=2, norm="l1inf", folds=3, log="auto", impute="median", epochs=5, device="cpu",
-        random_state=0,
-    )  # fmt: skip
+    return Settings(n_features=2, folds=3, epochs=5)

@@ -6,16 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from normball.data import read_table
 from normball.selection import apply_model, load_model, save_model, units
+from normball.selection.application import used_features
 from normball.selection.files import csv_text, harmless, on_disk, write_text
 from normball.selection.procedure import _data
+from normball.selection.settings import Settings
 
 
 @pytest.fixture(scope="module")
 def fitted(make_table):
     table = make_table(missing=0.05, intensities=True)
-    options = units.Options(None, 6, "l1inf", 2, "auto", "median", 3, "cpu", 0)
-    _, _, model = units.run(_data(table), options, ("final",))
+    _, _, model = units.run(_data(table), Settings(n_features=6, folds=2, epochs=3), ("final",))
     model["impute"].feature_names_in_ = np.array(table.feature_names, dtype=object)
     return model, table
 
@@ -47,6 +49,12 @@ def test_what_is_no_model(fitted, tmp_path, spoil):
         load_model(tmp_path / "model")
 
 
+def test_the_folder_around_a_model(fitted, tmp_path):
+    save_model(fitted[0], tmp_path / "model")
+    with pytest.raises(ValueError, match=f"got {tmp_path}; did you mean {tmp_path / 'model'}\\?"):
+        load_model(tmp_path)
+
+
 def test_columns_are_matched_by_name(fitted):
     model, table = fitted
     expected = model.predict_proba(table.X)
@@ -55,7 +63,7 @@ def test_columns_are_matched_by_name(fitted):
     found = apply_model(model, moved)
     np.testing.assert_allclose(found.predictions[["p:ill", "p:well"]].to_numpy(), expected, rtol=1e-6)
     assert (found.missing, found.unused, found.extra, found.warnings) == ([], 0, [], [])
-    one = apply_model(model, replace(table, X=table.X[:1], sample_ids=["s0"]))
+    one = apply_model(model, replace(table, X=table.X[:1], sample_ids=["s0"], y=None))
     np.testing.assert_allclose(one.predictions["p:ill"], expected[:1, 0], rtol=1e-6)
 
 
@@ -80,6 +88,35 @@ def test_missing_and_extra_columns(fitted):
         apply_model(model, without(used[:2]))
     with pytest.raises(ValueError, match=r"none of the 6 features .* are the samples in columns"):
         apply_model(model, replace(table, feature_names=[f"x{k}" for k in range(20)]))
+
+
+def test_what_a_model_needs_of_a_table(fitted, tmp_path):
+    model, table = fitted
+    assert used_features(model) == [table.feature_names[k] for k in model[-1].get_support(indices=True)]
+    frame = pd.DataFrame(table.X, columns=table.feature_names, index=table.sample_ids)
+    idle = next(name for name in table.feature_names if name not in used_features(model))
+    frame.assign(**{idle: "text", "site": "Rome", "dx": table.y}).to_csv(tmp_path / "a.csv")
+    read = read_table(tmp_path / "a.csv", features=used_features(model))
+    found = apply_model(model, read)
+    expected = apply_model(model, replace(table, y=None)).predictions
+    np.testing.assert_allclose(found.predictions["p:ill"], expected["p:ill"], rtol=1e-6)
+    assert (found.missing, found.unused, found.extra) == ([], 0, ["site", "dx"])
+    assert (found.accuracy, found.chance) == (None, None)
+
+
+def test_known_labels(fitted):
+    model, table = fitted
+    found = apply_model(model, table)
+    predicted = found.predictions["predicted"].to_numpy()
+    right = predicted == table.y
+    assert (found.accuracy, found.chance) == (right.mean(), 0.5)
+    some = np.array(["", "ill", "Well", *table.y[3:]], dtype=object)
+    found = apply_model(model, replace(table, y=some))
+    assert found.accuracy == np.mean([predicted[1] == "ill", False, *right[3:]])
+    assert found.warnings == ["the model does not know the labels 'Well'; it knows 'ill', 'well'"]
+    assert apply_model(model, replace(table, y=np.full(48, "", object))).accuracy is None
+    with pytest.raises(ValueError, match="y: expected one label for each of 48 samples, got 3"):
+        apply_model(model, replace(table, y=some[:3]))
 
 
 def test_nonsense_is_refused_or_doubted(fitted):

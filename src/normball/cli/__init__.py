@@ -12,4 +12,6 @@ def main() -> None:
         from normball.cli.app import app
     except ImportError as error:
         sys.exit(f"normball: the command line needs an extra: pip install normball[cli]  ({error})")
+    except KeyboardInterrupt:
+        sys.exit(130)
     app()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json as json_text
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from normball.cli._common import drop_of, ended_well, errors
+from normball.cli import _reading
+from normball.cli._common import messages, within_reach
 
 __all__ = ["apply"]
 
@@ -15,65 +17,73 @@ Opt = typer.Option
 
 
 def apply(
-    model: Annotated[Path, typer.Argument(help="The folder model/ among the results of normball select.")],
-    table: Annotated[Path, typer.Argument(help="The new samples; columns in any order.")],
-    out: Annotated[Path | None, Opt(help="A CSV file for the predictions; by default they are printed.")] = None,
-    target: Annotated[str | None, Opt(help="The column with the labels, if they are known.")] = None,
-    transpose: Annotated[bool, Opt("--transpose", help="Samples are in columns.")] = False,
-    index: Annotated[str | None, Opt(help="The column with the sample ids.")] = None,
-    drop: Annotated[list[str] | None, Opt(help="A column to leave out; may be repeated.")] = None,
-    layer: Annotated[str | None, Opt(help="Layer of an h5ad file.")] = None,
-    delimiter: Annotated[str | None, Opt(help="Between cells.")] = None,
-    decimal: Annotated[str | None, Opt(help="Decimal mark: . or ,")] = None,
-    encoding: Annotated[str | None, Opt(help="Of the text.")] = None,
-    missing: Annotated[list[str] | None, Opt(help="A further mark of missing values; may be repeated.")] = None,
-    sheet: Annotated[str | None, Opt(help="Of an xlsx file.")] = None,
-    quiet: Annotated[bool, Opt("--quiet", help="Say nothing but warnings and errors.")] = False,
+    model: Annotated[
+        Path,
+        typer.Argument(exists=True, file_okay=False, help="The folder model/ among the results of normball select."),
+    ],
+    table: _reading.TableFile,
+    out: Annotated[
+        Path | None,
+        Opt(
+            dir_okay=False,
+            writable=True,
+            callback=within_reach,
+            help="The CSV file for the predictions. By default they are printed.",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None, Opt(help="The column of the labels, by its name or number, if they are known.")
+    ] = None,
+    json: Annotated[
+        bool, Opt("--json", help="Print the predictions, and all that was noticed, as JSON on standard output.")
+    ] = False,
+    quiet: Annotated[bool, Opt("--quiet", help="Print nothing but the result, warnings and errors.")] = False,
+    drop: _reading.Drop = None,
+    index: _reading.Index = None,
+    transpose: _reading.Transpose = False,
+    layer: _reading.Layer = None,
+    sheet: _reading.Sheet = None,
+    delimiter: _reading.Delimiter = None,
+    decimal: _reading.Decimal = None,
+    encoding: _reading.Encoding = None,
+    missing: _reading.Missing = None,
+    memory_limit: _reading.MemoryLimit = None,
 ) -> None:
-    """Score new samples with the model of an earlier selection."""
-    console = errors()
-    with ended_well("apply"):
-        from normball.data import read_table
-        from normball.selection import apply_model, load_model
-        from normball.selection.application import few
-        from normball.selection.files import csv_text, write_text
+    """Predict the classes of new samples by the model of an earlier selection.
 
-        fitted = load_model(model)
-        options: dict[str, Any] = {
-            "transpose": transpose,
-            "index": index,
-            "layer": layer,
-            "delimiter": delimiter,
-            "decimal": decimal,
-            "encoding": encoding,
-            "missing": tuple(missing or ()),
-            "sheet": sheet,
-        }
-        aside = drop_of(drop)
-        read = read_table(table, drop=[*aside, *([] if target is None else [target])], **options)
-        found = apply_model(fitted, read)
-        score = None
-        if target is not None:  # read anew: beside its label a table loses what is constant, which may matter here
-            known = read_table(table, target, drop=aside, **options)
-            labels = dict(zip(known.sample_ids, [] if known.y is None else known.y, strict=True))
-            told = found.predictions[found.predictions["sample"].isin(labels)]
-            right = float((told["predicted"] == told["sample"].map(labels)).mean())
-            score = f"accuracy {100 * right:.1f} %, chance {100 * max(known.classes.values()) / len(labels):.1f} %"
-        text = csv_text(found.predictions)
-        if out is not None:
-            write_text(out, text)
+    The columns of the table are matched by name, in any order. Columns that the model does not use are left aside,
+    whatever they hold.
+    """
+    from normball.data import read_table
+    from normball.selection import apply_model, load_model
+    from normball.selection.application import few, used_features
+    from normball.selection.files import csv_text, plain, write_text
+
+    fitted = load_model(model)
+    reading = _reading.given(
+        target=target, drop=drop, index=index, transpose=transpose, layer=layer, sheet=sheet, delimiter=delimiter,
+        decimal=decimal, encoding=encoding, missing=missing, memory_limit=memory_limit,
+    )  # fmt: skip
+    read = read_table(table, **reading, features=used_features(fitted))
+    found = apply_model(fitted, read)
+    if out is not None:
+        write_text(out, csv_text(found.predictions))
+    console = messages()
     for warning in found.warnings:
         console.print(f"warning: {warning}")
     if found.missing:
         console.print(f"missing, filled by what the training samples say: {few(found.missing)}")
     if not quiet:
         if found.unused:
-            console.print(f"{found.unused} features of the training table are not there; the model does not use them")
+            console.print(f"features of the training table that are not there, and not used: {found.unused}")
         if found.extra:
-            console.print(f"{len(found.extra)} columns are unknown to the model, and left aside: {few(found.extra)}")
-        if score is not None:
-            console.print(score)
+            console.print(f"columns that the model does not know, left aside: {len(found.extra)}, {few(found.extra)}")
+        if found.accuracy is not None and found.chance is not None:
+            console.print(f"accuracy {100 * found.accuracy:.1f} %, chance {100 * found.chance:.1f} %")
         if out is not None:
             console.print(f"{len(read.sample_ids)} samples scored: {out}")
-    if out is None:
-        typer.echo(text, nl=False)
+    if json:
+        told = {"model": str(model), "table": read.name} | vars(found)
+        typer.echo(json_text.dumps(plain(told), indent=1, ensure_ascii=False))
+    elif out is None:
+        typer.echo(csv_text(found.predictions), nl=False)

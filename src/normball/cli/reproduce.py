@@ -8,66 +8,73 @@ from typing import Annotated, Any
 
 import typer
 
-from normball.cli._backend import Backend, Scheduler, running_on
+from normball.cli._backend import Backend, Jobs, Scheduler, running_on
+from normball.cli._common import messages, stopped, within_reach
+
+__all__ = ["reproduce"]
+
+Opt = typer.Option
 
 
 def reproduce(
     out: Annotated[
-        Path, typer.Option(help="The folder to write into; what it holds already is not computed again.")
+        Path,
+        Opt(
+            file_okay=False,
+            writable=True,
+            callback=within_reach,
+            help="The folder for the results. What it holds already is not computed again.",
+        ),
     ] = Path("paper"),
-    only: Annotated[list[str] | None, typer.Option(help="One figure or table, such as fig:radius. Repeatable.")] = None,
+    only: Annotated[
+        list[str] | None, Opt(help="A figure or table to make, such as fig:radius. The option may be repeated.")
+    ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A table of your own: FILE, with labels in the column 'label', FILE:COLUMN, or FILE:row=LINE "
-            "for samples in columns. Repeatable."
+        Opt(
+            help="A table of your own to compare on: FILE, which has its labels in the column 'label', FILE:COLUMN, or "
+            "FILE:row=LINE if its samples are in columns. The option may be repeated."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: to see that it works, not to quote.")] = False,
-    jobs: Annotated[int, typer.Option(help="Fits side by side; 0: as many as there are CPUs.", min=0)] = 0,
+    quick: Annotated[
+        bool, Opt("--quick", help="Use small sizes, to see in minutes that it works. The results are not to be quoted.")
+    ] = False,
+    retime: Annotated[bool, Opt("--retime", help="Measure all times anew, for instance those of a busy hour.")] = False,
+    list_: Annotated[bool, Opt("--list", help="List the figures and tables, and stop.")] = False,
+    jobs: Jobs = None,
     backend: Backend = None,
     scheduler: Scheduler = None,
-    retime: Annotated[bool, typer.Option("--retime", help="Take times anew, such as those of a busy hour.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the figures and tables, and stop.")] = False,
 ) -> None:
-    """Make the paper's figures and tables anew, with a verdict on each claim: OUT/index.html.
+    """Make the paper's figures and tables anew, with a verdict on each claim.
 
-    Times are taken one by one on an otherwise idle machine; the rest runs side by side. Stopped or killed, the same
-    command goes on where it was.
+    The results go to a folder; open index.html there. Times are taken one by one, on a machine that should be idle; all
+    else runs side by side. If the command is stopped, the same command goes on from there.
     """
-    from rich.console import Console
-
     from normball.experiments import registry, tables
     from normball.experiments.experiment import Setting
 
-    console = Console()
-    try:
-        chosen = registry.chosen(only or ())
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--only") from error
+    chosen = registry.chosen(only or ())
     if list_:
         for each in chosen:
-            console.print(f"{each.id:22s} {each.title} ({each.place})", highlight=False)
+            typer.echo(f"{each.id:22s} {each.title} ({each.place})")
         return
     for table in data or ():
-        try:
-            tables.load(table)  # now, and not after half an hour
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--data") from error
+        tables.load(table)  # a wrong table is found now, not after half an hour
     setting = Setting(quick, tuple(map(tables.absolute, data or ())))
     with running_on(backend, scheduler):
-        _Run(console, chosen, setting, out, jobs).all(retime)
+        _Run(chosen, setting, out, jobs).all(retime)
 
 
 class _Run:
     """One run, from the cells that are missing to the page."""
 
-    def __init__(self, console: Any, chosen: list[Any], setting: Any, out: Path, jobs: int) -> None:
+    def __init__(self, chosen: list[Any], setting: Any, out: Path, jobs: int | None) -> None:
         from normball.experiments.environment import cpus
         from normball.experiments.ledger import Ledger
 
-        self.console, self.chosen, self.setting, self.out = console, chosen, setting, out
+        self.console, self.chosen, self.setting, self.out = messages(), chosen, setting, out
         self.jobs = jobs or cpus()
+        out.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(out / ".progress" / "cells.jsonl")
 
     def all(self, retime: bool) -> None:
@@ -78,8 +85,7 @@ class _Run:
             self._cells(cells)
         except KeyboardInterrupt:
             left = len(runner.missing(self.chosen, self.setting, self.ledger))
-            self.console.print(f"\nStopped; {left} pieces of work are left. The same command goes on from here.")
-            raise typer.Exit(130) from None
+            raise stopped(f"{left} pieces of work are left. The same command goes on from there.") from None
         self._page()
 
     def _cells(self, cells: list[Any]) -> None:
@@ -109,14 +115,13 @@ class _Run:
         findings: list[output.Finding] = []
         seeds: set[int] = set()
         busy: list[float] = []
-        self.out.mkdir(parents=True, exist_ok=True)
         for each in self.chosen:
             rows = runner.data_of(each, self.setting, self.ledger)
             findings.append(output.find(each, rows, self.out))
             seeds.update(rows.get("seed", ()))
             busy += list(rows.get("busy", ()))
             outcome = findings[-1].verdict.outcome
-            self.console.print(f"{output.MARKS[outcome]} {each.id:22s} {outcome}", highlight=False)
+            typer.echo(f"{output.MARKS[outcome]} {each.id:22s} {outcome}")
         told = environment(sorted(int(seed) for seed in seeds), self.setting.quick)
         told["others_cpus"] = round(sum(busy) / len(busy), 2) if busy else 0.0
-        self.console.print(f"\n{output.write_page(findings, told, self.out)}", highlight=False, soft_wrap=True)
+        typer.echo(f"\n{output.write_page(findings, told, self.out)}")

@@ -4,141 +4,156 @@ from __future__ import annotations
 
 import json as json_text
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from normball.cli._backend import Backend, Scheduler, running_on
+from normball.cli import _reading
+from normball.cli._backend import Backend, Jobs, Scheduler, running_on
 from normball.cli._bars import Bars
-from normball.cli._common import INTERRUPTED, drop_of, ended_well, errors, reading
+from normball.cli._common import FAILED, messages, stopped, within_reach
 
 __all__ = ["select"]
 
-Opt = typer.Option
-READ, RUN, OUT = "The table", "The procedure", "Output"
-_GOES_ON = "Nothing that was finished is lost: it is in {}. The same command goes on from there."
+Read = _reading.Option
+Run = partial(typer.Option, rich_help_panel="The procedure")
+Out = partial(typer.Option, rich_help_panel="Output")
+
+
+def _devices() -> list[str]:
+    return ["cpu", "cuda", "auto"]
 
 
 def select(
-    table: Annotated[Path, typer.Argument(help="CSV, TSV (compressed too), Parquet, xlsx, h5ad or npz.")],
-    target: Annotated[str | None, Opt(help="The label: name or number of a column.", rich_help_panel=READ)] = None,
-    obs_target: Annotated[str | None, Opt(help="The label, in obs of an h5ad file.", rich_help_panel=READ)] = None,
-    layer: Annotated[str | None, Opt(help="Layer of an h5ad file.", rich_help_panel=READ)] = None,
-    transpose: Annotated[bool, Opt("--transpose", help="Samples are in columns.", rich_help_panel=READ)] = False,
-    labels: Annotated[Path | None, Opt(help="A second file with labels by sample id.", rich_help_panel=READ)] = None,
-    label_row: Annotated[
-        str | None, Opt(help="The line with the labels, by name or number; samples in columns.", rich_help_panel=READ)
+    table: _reading.TableFile,
+    target: Annotated[str | None, Read(help="The column of the labels, by its name or number.")] = None,
+    obs_target: Annotated[str | None, Read(help="The column of obs with the labels, in an h5ad file.")] = None,
+    labels: Annotated[
+        Path | None,
+        Read(exists=True, dir_okay=False, help="A second file that holds the labels; it is joined by the sample ids."),
     ] = None,
-    index: Annotated[str | None, Opt(help="The column with the sample ids.", rich_help_panel=READ)] = None,
-    drop: Annotated[
-        list[str] | None, Opt(help="A column to leave out, such as batch; may be repeated.", rich_help_panel=READ)
+    label_row: Annotated[
+        str | None,
+        Read(help="The line of the labels, by its name or number, in a file that has its samples in columns."),
     ] = None,
     group: Annotated[
-        str | None, Opt(help="A column whose samples stay in one fold, such as patient.", rich_help_panel=READ)
+        str | None, Read(help="The column of what must stay in one fold, such as the patient, by its name or number.")
     ] = None,
-    delimiter: Annotated[str | None, Opt(help="Between cells.", rich_help_panel=READ)] = None,
-    decimal: Annotated[str | None, Opt(help="Decimal mark: . or ,", rich_help_panel=READ)] = None,
-    encoding: Annotated[str | None, Opt(help="Of the text.", rich_help_panel=READ)] = None,
-    missing: Annotated[
-        list[str] | None, Opt(help="A further mark of missing values; may be repeated.", rich_help_panel=READ)
+    drop: _reading.Drop = None,
+    index: _reading.Index = None,
+    transpose: _reading.Transpose = False,
+    layer: _reading.Layer = None,
+    sheet: _reading.Sheet = None,
+    delimiter: _reading.Delimiter = None,
+    decimal: _reading.Decimal = None,
+    encoding: _reading.Encoding = None,
+    missing: _reading.Missing = None,
+    memory_limit: _reading.MemoryLimit = None,
+    log: Annotated[
+        Literal["auto", "yes", "no"], Run(help="Whether to take logarithms. The range of the values decides on auto.")
+    ] = "auto",
+    impute: Annotated[
+        Literal["median", "half-min"],
+        Run(help="What fills a missing value: the median of its feature, or half of the smallest value."),
+    ] = "median",
+    n_features: Annotated[
+        str, Run(help="The number of features to select, a share of them such as 0.1, or auto to have it chosen.")
+    ] = "auto",
+    radius: Annotated[
+        float | None, Run(help="The radius of the ball, in place of the number of features. By default it is chosen.")
     ] = None,
-    sheet: Annotated[str | None, Opt(help="Of an xlsx file.", rich_help_panel=READ)] = None,
-    log: Annotated[str, Opt(help="auto, yes or no: logarithms.", rich_help_panel=RUN)] = "auto",
-    impute: Annotated[str, Opt(help="median or half-min: what fills a gap.", rich_help_panel=RUN)] = "median",
-    radius: Annotated[float | None, Opt(help="Of the ball; by default it is chosen.", rich_help_panel=RUN)] = None,
-    n_features: Annotated[str, Opt(help="How many features: auto, a number or a share.", rich_help_panel=RUN)] = "auto",
-    seeds: Annotated[int, Opt(help="Repeats of the cross-validation.", rich_help_panel=RUN)] = 3,
-    folds: Annotated[int, Opt(help="Outer folds.", rich_help_panel=RUN)] = 5,
     norm: Annotated[
-        str, Opt(help="l1inf, l12, l1, bilevel_l1inf, bilevel_l11, bilevel_l12 or none.", rich_help_panel=RUN)
+        Literal["l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12", "none"],
+        Run(help="The norm of the ball. With none, all the features are used."),
     ] = "l1inf",
-    epochs: Annotated[int | None, Opt(help="Of training.", rich_help_panel=RUN)] = None,
-    device: Annotated[str, Opt(help="cpu, cuda or auto.", rich_help_panel=RUN)] = "cpu",
-    jobs: Annotated[int, Opt(help="Folds at a time; -1: one for each core.", rich_help_panel=RUN)] = -1,
+    seeds: Annotated[int, Run(help="How often the cross-validation is repeated, each time with other folds.")] = 3,
+    folds: Annotated[int, Run(help="The number of outer folds.")] = 5,
+    permutations: Annotated[
+        int, Run(help="How often the procedure runs on shuffled labels, to show what chance gives.")
+    ] = 0,
+    epochs: Annotated[
+        int | None, Run(help="The number of epochs to train each network. By default the method decides.")
+    ] = None,
+    device: Annotated[str, Run(help="Where networks are trained: cpu, cuda or auto.", autocompletion=_devices)] = "cpu",
+    random_state: Annotated[int, Run(help="The seed of the first repeat; the next repeats count up from it.")] = 0,
+    jobs: Jobs = None,
     backend: Backend = None,
     scheduler: Scheduler = None,
-    permutations: Annotated[int, Opt(help="Runs on shuffled labels: what chance gives.", rich_help_panel=RUN)] = 0,
-    random_state: Annotated[int, Opt(help="The first seed.", rich_help_panel=RUN)] = 0,
-    out: Annotated[Path, Opt(help="The folder for the results.", rich_help_panel=OUT)] = Path("results"),
-    quiet: Annotated[bool, Opt("--quiet", help="Say nothing but errors.", rich_help_panel=OUT)] = False,
-    json: Annotated[bool, Opt("--json", help="Print metrics.json, and nothing else.", rich_help_panel=OUT)] = False,
+    out: Annotated[
+        Path, Out(file_okay=False, writable=True, callback=within_reach, help="The folder for the results.")
+    ] = Path("results"),
+    force: Annotated[
+        bool, Out("--force", help="Replace the results of another study, if the folder holds them.")
+    ] = False,
+    quiet: Annotated[bool, Out("--quiet", help="Print nothing but errors.")] = False,
+    json: Annotated[
+        bool, Out("--json", help="Print the content of metrics.json in place of the summary, and no progress.")
+    ] = False,
 ) -> None:
     """Find the few features of a table that tell its classes apart, and say how sure that is.
 
-    Results go to a folder: open report.html there. Stopped, the same command goes on where it was.
+    The results go to a folder; open report.html there. If the command is stopped, the same command goes on from there.
     """
-    console = errors()
-    kept = out / ".progress"
+    console, silent = messages(), quiet or json
+    kept, what_is_left = out / ".progress", ""
     try:
-        with ended_well("select"):
-            from normball.data import read_table
-            from normball.report import write_report
-            from normball.report.results import metrics, write_results
-            from normball.report.summary import summarise
-            from normball.selection import study
-            from normball.selection.files import on_disk
+        from normball.data import read_table
+        from normball.report import write_report
+        from normball.report.results import metrics, write_results
+        from normball.selection.files import on_disk
+        from normball.selection.procedure import carried_out, planned
+        from normball.selection.progress import other_study
+        from normball.selection.settings import Settings
 
-            if obs_target is not None and target is not None:
-                raise ValueError("obs-target: expected it or target, got both")
-            options: dict[str, Any] = {
-                "target": obs_target if obs_target is not None else target,
-                "transpose": transpose,
-                "index": index,
-                "labels": labels,
-                "label_row": label_row,
-                "drop": drop_of(drop),
-                "group": group,
-                "layer": layer,
-                "delimiter": delimiter,
-                "decimal": decimal,
-                "encoding": encoding,
-                "missing": tuple(missing or ()),
-                "sheet": sheet,
-            }
-            if all(options[name] is None for name in ("target", "labels", "label_row")):
-                raise ValueError("target: expected the column with the labels, or labels, or label-row; got none")
-            read = read_table(table, **options, folds=folds if group is None else None)
-            if not quiet and not json:
+        settings = Settings(
+            radius=radius, n_features=_count(n_features), norm=None if norm == "none" else norm, seeds=seeds,
+            folds=folds, log=log, impute=impute, epochs=epochs, device=device, permutations=permutations,
+            random_state=random_state,
+        )  # fmt: skip
+        if all(option is None for option in (target, obs_target, labels, label_row)):
+            raise ValueError("give the labels by one of --target, --obs-target, --labels and --label-row")
+        if obs_target is not None and target is not None:
+            raise ValueError("give one of --target and --obs-target, not both")
+        reading = _reading.given(
+            target=obs_target if obs_target is not None else target, labels=labels, label_row=label_row, group=group,
+            drop=drop, index=index, transpose=transpose, layer=layer, sheet=sheet, delimiter=delimiter, decimal=decimal,
+            encoding=encoding, missing=missing, memory_limit=memory_limit,
+        )  # fmt: skip
+        with running_on(backend, scheduler):
+            read = read_table(table, **reading, folds=folds if group is None else None)
+            if not silent:
                 console.print(f"{read!r}")
                 for note in read.notes:
                     console.print(f"  {note}")
-            out.mkdir(parents=True, exist_ok=True)
-            with running_on(backend, scheduler), on_disk(read, kept) as lean, Bars(console, quiet or json) as bars:
-                del read
-                found = study(
-                    lean,
-                    radius=radius,
-                    n_features=_count(n_features),
-                    norm=None if norm == "none" else norm,
-                    seeds=seeds,
-                    folds=folds,
-                    log=log,
-                    impute=impute,
-                    epochs=epochs,
-                    device=device,
-                    jobs=jobs,
-                    permutations=permutations,
-                    random_state=random_state,
-                    progress=kept,
-                    listener=bars,
-                )
-            shown = reading(options)
+            shown = {name: value.name if isinstance(value, Path) else value for name, value in reading.items()}
             told = {"target": str(shown.get("target", "label")), "group": group, "reading": shown}
-            found = replace(found, settings=found.settings | told)
-            write_results(found, out)
-            page = write_report(found, out)
+            plan = planned(read, settings, told)
+            del read
+            if not force and (difference := other_study(out, plan.record)):
+                raise ValueError(
+                    f"out: expected a folder without another study, got {out} ({difference});"
+                    " give another folder, or --force to replace what is there"
+                )
+            what_is_left = f"Nothing that was finished is lost: it is in {kept}. The same command goes on from there."
+            with on_disk(plan.data, kept) as data, Bars(console, silent) as bars:
+                plan = replace(plan, data=data)  # the numbers are mapped from a file, and the first copy can go
+                found = carried_out(plan, jobs=jobs or -1, progress=kept, listener=bars)
+        write_results(found, out)
+        page = write_report(found, out)
     except KeyboardInterrupt:
-        console.print(f"\nStopped. {_GOES_ON.format(kept)}")
-        raise typer.Exit(INTERRUPTED) from None
+        raise stopped(what_is_left) from None
     except RuntimeError as error:
         if type(error).__name__ != "TerminatedWorkerError":  # joblib's, for a worker that the system has killed
             raise
-        console.print(f"A worker was killed, perhaps for want of memory: try fewer --jobs. {_GOES_ON.format(kept)}")
-        raise typer.Exit(1) from None
+        console.print(f"A worker was killed, perhaps for want of memory: give a smaller --jobs. {what_is_left}")
+        raise typer.Exit(FAILED) from None
     if json:
         typer.echo(json_text.dumps(metrics(found), indent=1, ensure_ascii=False))
     elif not quiet:
+        from normball.report.summary import summarise
+
         typer.echo(_words(found, summarise(found), page))
 
 

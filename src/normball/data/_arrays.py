@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from normball._spelling import argument
 from normball.data._foreign import load, reading
 from normball.data._memory import check_memory
-from normball.data._plan import Options, Raw, near, raw_labels
+from normball.data._plan import Options, Raw, near, nothing_left, raw_labels
 from normball.data.table import TableError, show
 
 __all__ = ["read_h5ad", "read_npz"]
@@ -42,9 +43,11 @@ def read_npz(path: Path, options: Options) -> Raw:
             if wanted is None or (options.target_optional and wanted not in shapes):
                 return None
             if wanted not in shapes:
-                raise TableError(f"{name}: {what} {show(wanted)} is not an array; {near(str(wanted), list(shapes))}")
+                known = near(str(wanted), list(shapes))
+                raise TableError(f"{name}: {argument(what)} {show(wanted)} is not an array; {known}")
             if shapes[str(wanted)] != (len(X),):
-                raise TableError(f"{name}: {what} {show(wanted)} has shape {shapes[str(wanted)]}; expected {(len(X),)}")
+                shape = shapes[str(wanted)]
+                raise TableError(f"{name}: {argument(what)} {show(wanted)} has shape {shape}; expected {(len(X),)}")
             return raw_labels(archive[wanted].tolist())
 
         def names(known: Sequence[str], length: int) -> list[str] | None:
@@ -83,7 +86,7 @@ def read_h5ad(path: Path, options: Options) -> Raw:
                 matrix, var = data.raw.X, data.raw.var_names
             else:
                 known = near(options.layer, ["X", *layers])
-                raise TableError(f"{name}: layer {show(options.layer)} is not there; {known}")
+                raise TableError(f"{name}: {argument('layer')} {show(options.layer)} is not there; {known}")
             if matrix is None:
                 raise TableError(f"{name}: there is no X; give a layer: {near('', layers)}")
             samples, genes = matrix.shape
@@ -103,7 +106,7 @@ def read_h5ad(path: Path, options: Options) -> Raw:
                     return None
                 if wanted not in data.obs:
                     known = near(str(wanted), list(map(str, data.obs)))
-                    raise TableError(f"{name}: {what} {show(wanted)} is not in obs; {known}")
+                    raise TableError(f"{name}: {argument(what)} {show(wanted)} is not in obs; {known}")
                 return raw_labels(data.obs[wanted].tolist())
 
             ids = column(options.index, "index") if isinstance(options.index, str) else list(map(str, data.obs_names))
@@ -126,12 +129,15 @@ def _without(raw: Raw, options: Options, others: set[str]) -> Raw:
     """Leave out the features in ``drop``; other names of the file may stand there, too, and change nothing."""
     for each in options.drop:
         if each not in raw.features and each not in others:
-            raise TableError(f"{options.name}: drop {show(each)} is not a feature; {near(str(each), raw.features)}")
-    gone = set(options.drop)
+            known = near(str(each), raw.features)
+            raise TableError(f"{options.name}: {argument('drop')} {show(each)} is not a feature; {known}")
+    wanted = options.features
+    raw.aside = [feature for feature in raw.features if wanted is not None and feature not in wanted]
+    gone = {*options.drop, *raw.aside}
     keep = [j for j, feature in enumerate(raw.features) if feature not in gone]
+    if not keep:
+        raise nothing_left(options, raw.features)
     if len(keep) < len(raw.features):
         raw.X = np.take(raw.X, keep, axis=1)
         raw.features = [raw.features[j] for j in keep]
-    if not keep:
-        raise TableError(f"{options.name}: no feature is left")
     return raw

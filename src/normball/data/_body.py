@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from normball.data._cells import Cells
-from normball.data._dialect import Record
+from normball.data._dialect import Record, split
 from normball.data._numbers import Batch, Features, Numbers
 from normball.data._open import Text
 from normball.data._plan import Layout
@@ -35,16 +35,23 @@ class Source:
 class Body:
     """Collects the records of a table: numbers in `X`, the other columns and lines as text.
 
-    ``text_rows`` are lines to keep as text, by name or by number (the line of names is 1); those in ``skip_rows`` are
-    left out. Both serve tables with samples in columns.
+    For tables with samples in columns, ``text_rows`` are lines to keep as text, by name or by number (the line of names
+    is 1); those in ``skip_rows`` are left out. ``wanted`` names the only lines that are read as numbers; the names of
+    the others are collected in `aside`.
     """
 
     def __init__(
-        self, name: str, source: Source, text_rows: Set[Key] | None = None, skip_rows: Set[Key] | None = None
+        self,
+        name: str,
+        source: Source,
+        text_rows: Set[Key] | None = None,
+        skip_rows: Set[Key] | None = None,
+        wanted: Set[str] | None = None,
     ) -> None:
         layout = source.layout
         self.name, self.layout, self.delimiter = name, layout, source.delimiter
-        self.text_rows, self.skip_rows = text_rows or set(), skip_rows or set()
+        self.text_rows, self.skip_rows, self.wanted = text_rows or set(), skip_rows or set(), wanted
+        self.aside: list[str] = []
         self.columns: dict[int, list[str]] = {
             i: [] for i in (layout.index, layout.target, layout.group) if i is not None
         }
@@ -76,7 +83,7 @@ class Body:
                 continue
             number += 1
             special, features = self._cut(line, record)
-            if (self.text_rows or self.skip_rows) and self._kept_as_text(number, special, features):
+            if (self.text_rows or self.skip_rows or self.wanted is not None) and self._apart(number, special, features):
                 continue
             for column, values in self.columns.items():
                 values.append(special[column])
@@ -94,10 +101,11 @@ class Body:
             self._ragged(line, count)
         special: dict[int, str]
         features: Features
-        if isinstance(record, str):
+        if isinstance(record, str) and len(layout.special) <= self._count:
             special, features = self._cut_line(record, mark)
         else:
-            special, features = {i: record[i] for i in layout.special}, [record[i] for i in layout.features]
+            fields = split(record, mark)
+            special, features = {i: fields[i] for i in layout.read}, [fields[i] for i in layout.features]
         for i in layout.blank:
             if special[i].strip():
                 raise TableError(f"{self.name}, line {line}: column {i + 1} has no name, but holds {show(special[i])}")
@@ -119,15 +127,21 @@ class Body:
             fields[self._left] = rest
         return special, mark.join(fields[i] for i in sorted(fields))
 
-    def _kept_as_text(self, number: int, special: dict[int, str], features: Features) -> bool:
-        names: set[Key] = {number, special[self.layout.index or 0].strip()}
+    def _apart(self, number: int, special: dict[int, str], features: Features) -> bool:
+        """Keep a line as text, or leave it out, if that is asked for."""
+        name = special[self.layout.index or 0].strip()
+        names: set[Key] = {number, name}
         self.skipped |= names & self.skip_rows
         for key in names & self.text_rows:
             if key in self.rows:
                 raise TableError(f"{self.name}: {show(key)} is the name of two lines; give its number")
-            fields = features.split(self.delimiter) if isinstance(features, str) else features
-            self.rows[key] = [each.strip() for each in fields]
-        return bool(names & (self.skip_rows | self.text_rows))
+            self.rows[key] = [each.strip() for each in split(features, self.delimiter)]
+        if names & (self.skip_rows | self.text_rows):
+            return True
+        if self.wanted is None or name in self.wanted:
+            return False
+        self.aside.append(name)
+        return True
 
     def _ragged(self, line: int, count: int) -> None:
         text = self._text

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TypeVar
 
+from normball._spelling import argument
 from normball.data._cells import looks
 from normball.data._open import Text
 from normball.data.table import TableError, show
@@ -59,7 +60,7 @@ def delimiter_of(head: list[str], name: str) -> str:
     if not best:
         raise TableError(
             f"{name}: not a table: no delimiter (comma, tab, semicolon, bar) divides line 1, {show(head[0].strip())}; "
-            "another one can be given as delimiter"
+            f"another one can be given as {argument('delimiter')}"
         )
     return best
 
@@ -118,7 +119,7 @@ def decimal_of(rows: list[list[str]], delimiter: str, name: str) -> tuple[str, b
     if "." in seen and "," in seen:
         raise TableError(
             f"{name}: both {show(seen[','])} and {show(seen['.'])} are there, so the decimal mark is not clear; "
-            "give it as decimal"
+            f"give it as {argument('decimal')}"
         )
     if "," in seen or "." in seen:
         return ("," if "," in seen else "."), True

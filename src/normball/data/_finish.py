@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from normball._spelling import argument
 from normball.data._cells import UNLABELLED
 from normball.data._plan import Options, Raw
 from normball.data.table import Table, TableError, blocks, show
@@ -36,24 +37,28 @@ def finish(raw: Raw, options: Options, file_name: str, extra_missing: Sequence[s
     if y is not None:
         kept = [i for i, label in enumerate(y) if label not in UNLABELLED]
         if not kept:
-            raise TableError(f"{name}: target {show(options.target)} is empty in every sample")
-        if len(kept) < len(y):
+            raise TableError(f"{name}: {argument('target')} {show(options.target)} is empty in every sample")
+        if options.features is not None:
+            y = ["" if label in UNLABELLED else label for label in y]
+        elif len(kept) < len(y):
             gone = sorted(set(range(len(y))) - set(kept))
             few = ", ".join(show(ids[i], 30) for i in gone[:3])
             notes.append(f"{len(gone)} samples without a label were left out: {few}{', ...' if len(gone) > 3 else ''}")
             X, ids, y = X[kept], [ids[i] for i in kept], [y[i] for i in kept]
             groups = groups and [groups[i] for i in kept]
-        _classes(y, name, options, folds)
+        if options.features is None:
+            _classes(y, name, options, folds)
     features = raw.features
-    # Samples without labels are there to be scored: what is constant among a few of them may still matter.
-    keep = _telling(X, features, notes) if y is not None else np.ones(len(features), bool)
+    # Of samples that are there to be scored, what is constant among a few of them may still matter.
+    scored = y is None or options.features is not None
+    keep = np.ones(len(features), bool) if scored else _telling(X, features, notes)
     if not keep.any():
         raise TableError(f"{name}: every feature is constant or missing in all samples")
     if not keep.all():
         X = np.take(X, np.flatnonzero(keep), axis=1)
         features = [feature for feature, kept_too in zip(features, keep, strict=True) if kept_too]
     _dates(features, notes)
-    table = Table(X, features, ids, _array(y), _array(groups), file_name, notes)
+    table = Table(X, features, ids, _array(y), _array(groups), file_name, notes, raw.aside)
     if count := table.n_missing:
         notes.append(f"{count} values are missing ({100 * count / X.size:.2g} %)")
     return table
@@ -83,7 +88,8 @@ def _in_range(raw: Raw, name: str) -> None:
 
 def _classes(y: list[str], name: str, options: Options, folds: int | None) -> None:
     counts = Counter(y)
-    target = f"{name}: target {show(options.target)}" if options.target is not None else f"{name}: the target"
+    named = f"{argument('target')} {show(options.target)}" if options.target is not None else "the target"
+    target = f"{name}: {named}"
     if len(counts) == 1:
         raise TableError(f"{target} has one class only, {show(y[0])}; two at least are needed")
     if len(counts) == len(y) > 2:

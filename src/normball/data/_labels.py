@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
+from normball._spelling import argument
 from normball.data._dialect import delimiter_of, head_of, records, split
 from normball.data._open import Text, kind_of
 from normball.data._parquet import parquet_records
@@ -18,18 +19,19 @@ __all__ = ["join_labels"]
 def join_labels(raw: Raw, path: Path, options: Options) -> None:
     """Put the labels of the second file, and its groups if asked for, beside the samples of `raw`."""
     if raw.ids is None:
-        raise TableError(f"{options.name}: no column holds sample ids to join the labels by; name it as index")
+        index = argument("index")
+        raise TableError(f"{options.name}: no column holds sample ids to join the labels by; name one by {index}")
     where = show(path.name)
     names, rows = _text_table(path, options, where)
     ids = set(raw.ids)
     matches = [len(ids & {row[i].strip() for row in rows}) for i in range(len(names))]
     key = max(range(len(names)), key=matches.__getitem__)
     if not matches[key]:
-        features = set(raw.features)
+        features, turn = set(raw.features), argument("transpose", True)
         turned = any(row[i].strip() in features for row in rows for i in range(len(names)))
         raise TableError(
             f"{where}: no sample id of {options.name}, such as {show(raw.ids[0])}, is there"
-            + ("; but names of features are: are the samples in columns? If so, transpose=True" if turned else "")
+            + (f"; but names of features are: are the samples in columns? If so, {turn}" if turned else "")
         )
     target = _target(names, key, options, where, raw)
     group = None
@@ -60,7 +62,7 @@ def _target(names: list[str], key: int, options: Options, where: str, raw: Raw) 
     others = [i for i in range(len(names)) if i != key and names[i] != options.group]
     if len(others) != 1:
         several = ", ".join(show(names[i], 30) for i in others[:6]) or "no other column"
-        raise TableError(f"{where}: target is not given, and there are {several}")
+        raise TableError(f"{where}: {argument('target')} is not given, and there are {several}")
     return others[0]
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from normball._spelling import argument
 from normball.data.table import TableError
 
 __all__ = ["check_memory", "free_memory", "memory_of"]
@@ -53,7 +54,7 @@ def check_memory(name: str, rows: float, columns: int, on_disk: int, limit: int 
         raise TableError(
             f"{name}: too large for the memory: {_size(on_disk)} on disk, about {rows:,.0f} x {columns:,} values, "
             f"{_size(table)} as float32, and reading takes about {_size(table * _PEAK)}; {_size(limit)} are free. "
-            "Keep fewer columns or samples, use a larger machine, or raise memory_limit"
+            f"Keep fewer columns or samples, use a larger machine, or raise {argument('memory_limit')}"
         )
 
 

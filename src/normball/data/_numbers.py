@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from normball._spelling import argument
 from normball.data._cells import Cells, looks
 from normball.data._plan import Layout
 from normball.data.table import TableError, show
@@ -129,7 +130,7 @@ class Numbers:
             elif abs(value) >= _BEYOND:
                 raise TableError(
                     f"{self._at(line, self.layout.features[j])}: {show(text)} is beyond the range of float32; "
-                    "if it stands for a missing value, name it in missing"
+                    f"if it stands for a missing value: {argument('missing', [text.strip()])}"
                 )
             else:
                 row[j] = value
@@ -147,15 +148,16 @@ class Numbers:
         lines = {line for line, _, _ in bad}
         other = {",": ".", ".": ","}[self.cells.decimal]
         if all(looks(text, other) for _, _, text in bad):
-            return f"if these are numbers: decimal={other!r}"
+            return f"if these are numbers: {argument('decimal', other)}"
         if len(lines) == 1 and len(bad) > 1:
-            turn = " of samples that are in columns: transpose=True and" if self.samples_in_rows else ":"
-            return f"all in line {bad[0][0]}: if it holds the labels{turn} its name as target"
-        marks = ", ".join(show(each, 40) for each in list(dict.fromkeys(text.strip() for _, _, text in bad))[:3])
+            turn = argument("transpose", True)
+            turn = f" of samples that are in columns: {turn} and" if self.samples_in_rows else ":"
+            return f"all in line {bad[0][0]}: if it holds the labels{turn} its name as {argument('target')}"
+        missing = argument("missing", list(dict.fromkeys(text.strip() for _, _, text in bad))[:3])
         if self.samples_in_rows:
-            names = ", ".join(show(name, 40) for name in columns[:5])
-            return f"if this is no feature: drop=[{names}]; if it means a missing value: missing=[{marks}]"
-        return f"lines that are no features, and columns that are no samples: drop; missing values: missing=[{marks}]"
+            return f"if this is no feature: {argument('drop', columns[:5])}; if it means a missing value: {missing}"
+        drop = argument("drop")
+        return f"lines that are no features, and columns that are no samples: {drop}; missing values: {missing}"
 
 
 def _store(values: npt.NDArray[np.float64], out: npt.NDArray[np.float32]) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from normball._spelling import argument
 from normball.data._cells import Cells
 from normball.data._dialect import Record
 from normball.data._foreign import load, reading
 from normball.data._memory import check_memory
-from normball.data._plan import Options, Raw, layout_of, raw_labels
+from normball.data._plan import Options, Raw, layout_of, nothing_left, raw_labels
 from normball.data.table import TableError, show
 
 __all__ = ["parquet_records", "read_parquet"]
@@ -38,7 +39,7 @@ def read_parquet(path: Path, options: Options) -> Raw:
             raise TableError(f"{options.name}: column {min(layout.blank) + 1} has no name")
         samples, features = file.metadata.num_rows, layout.features
         if not features:
-            raise TableError(f"{options.name}: no column is left as a feature")
+            raise nothing_left(options, names)
         check_memory(options.name, samples, len(features), path.stat().st_size, options.memory_limit)
         X = np.empty((samples, len(features)), np.float32)
         step = max(1, _STEP // max(samples, 1))
@@ -53,7 +54,7 @@ def read_parquet(path: Path, options: Options) -> Raw:
             return None if i is None else raw_labels(file.read(columns=[names[i]]).column(names[i]).to_pylist())
 
         found = column(layout.index), column(layout.target), column(layout.group)
-    return Raw(X, [names[i] for i in features], *found, notes=[])
+    return Raw(X, [names[i] for i in features], *found, notes=[], aside=[names[i] for i in sorted(layout.aside)])
 
 
 def _pandas_index(file: Any) -> str | None:
@@ -75,7 +76,7 @@ def _numbers(column: Any, name: str, where: str, cells: Cells) -> Any:
         if value is None:
             raise TableError(
                 f"text among the features: {where}, row {row}, column {show(name, 40)}: {show(text, 40)}; "
-                f"if it is no feature: drop=[{show(name, 40)}]"
+                f"if it is no feature: {argument('drop', [name])}"
             )
         values.append(value)
     return values

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from normball._spelling import argument
 from normball.data._cells import Cells
 from normball.data.table import TableError, show
 
-__all__ = ["Layout", "Options", "Raw", "column_of", "layout_of", "near"]
+__all__ = ["Layout", "Options", "Raw", "column_of", "layout_of", "near", "nothing_left"]
 
 Column = str | int
 
@@ -38,6 +39,7 @@ class Options:
     header_is_target: bool
     target_optional: bool  # it may stand in a second file
     memory_limit: int | None
+    features: frozenset[str] | None = None  # the only ones to be read
 
 
 @dataclass
@@ -51,6 +53,7 @@ class Raw:
     groups: list[str] | None
     notes: list[str]
     row: Callable[[int], str] = field(default=lambda i: f"row {i + 1}")  # where a sample stands in the file
+    aside: list[str] = field(default_factory=list)  # columns that were not read, since `features` does not name them
 
 
 def near(wanted: str, names: Sequence[str]) -> str:
@@ -65,18 +68,19 @@ def near(wanted: str, names: Sequence[str]) -> str:
 
 def column_of(wanted: Column, names: Sequence[str], what: str, where: str, hint: str = "") -> int:
     """Find a column by its name, or by its number counted from 1, or from the end if negative."""
+    name = argument(what)
     if isinstance(wanted, str):
-        found = [i for i, name in enumerate(names) if name == wanted]
-        found = found or [i for i, name in enumerate(names) if name.strip() == wanted.strip()]
+        found = [i for i, each in enumerate(names) if each == wanted]
+        found = found or [i for i, each in enumerate(names) if each.strip() == wanted.strip()]
         if len(found) > 1:
-            raise TableError(f"{where}: {what} {show(wanted)} is the name of {len(found)} columns; give its number")
+            raise TableError(f"{where}: {name} {show(wanted)} is the name of {len(found)} columns; give its number")
         if found:
             return found[0]
         if not re.fullmatch(r"-?\d+", wanted, re.ASCII):
-            raise TableError(f"{where}: {what} {show(wanted)} is not a column; {hint or near(wanted, names)}")
+            raise TableError(f"{where}: {name} {show(wanted)} is not a column; {hint or near(wanted, names)}")
     number = int(wanted)
     if not 1 <= abs(number) <= len(names):
-        raise TableError(f"{where}: {what} {wanted} is not a column; expected a name, or a number 1 to {len(names)}")
+        raise TableError(f"{where}: {name} {wanted} is not a column; expected a name, or a number 1 to {len(names)}")
     return number - 1 if number > 0 else len(names) + number
 
 
@@ -89,12 +93,14 @@ class Layout:
     target: int | None = None
     group: int | None = None
     skip: frozenset[int] = frozenset()
+    aside: frozenset[int] = frozenset()  # not among the features that are wanted
     blank: frozenset[int] = frozenset()  # without a name; must be empty
 
     def __post_init__(self) -> None:
         known = {each for each in (self.index, self.target, self.group) if each is not None}
-        self.special = sorted(known | self.skip | self.blank)
-        apart = set(self.special)
+        self.read = known | self.blank  # beside the features
+        apart = self.read | self.skip | self.aside
+        self.special = sorted(apart)
         self.features = [i for i in range(len(self.names)) if i not in apart]
 
 
@@ -113,7 +119,8 @@ def layout_of(names: list[str], rows: list[list[str]], options: Options, cells: 
         if options.target is not None and not (options.target_optional and options.target not in names):
             hint = ""
             if isinstance(options.target, str) and options.target in lines:
-                hint = "but it is the name of a line: are the samples in columns? If so, transpose=True"
+                turn = argument("transpose", True)
+                hint = f"but it is the name of a line: are the samples in columns? If so, {turn}"
             target = column_of(options.target, names, "target", where, hint)
         if options.group is not None and not (options.target_optional and options.group not in names):
             group = column_of(options.group, names, "group", where)
@@ -122,12 +129,26 @@ def layout_of(names: list[str], rows: list[list[str]], options: Options, cells: 
         dropped = [names.index(each) for each in options.drop if isinstance(each, str) and each in names]
     for what, each in (("target", target), ("group", group)):
         if each is not None and each in dropped:
-            raise TableError(f"{where}: {what} {show(names[each])} is in drop, too")
+            raise TableError(f"{where}: {argument(what)} {show(names[each])} is in {argument('drop')}, too")
     taken = {*dropped, *(each for each in (target, group) if each is not None)}
-    index = _index_of(names, rows, options, cells, taken)
+    wanted = None if options.transpose else options.features
+    features = {i for i, name in enumerate(names) if wanted is not None and name in wanted}
+    index = _index_of(names, rows, options, cells, taken | features)
     apart = taken | ({index} if index is not None else set())
-    blank = {i for i, name in enumerate(names) if not name.strip()} - apart
-    return Layout(names, index, target, group, frozenset(dropped), frozenset(blank))
+    aside = set() if wanted is None else set(range(len(names))) - features - apart
+    blank = {i for i, name in enumerate(names) if not name.strip()} - apart - aside
+    return Layout(names, index, target, group, frozenset(dropped), frozenset(aside), frozenset(blank))
+
+
+def nothing_left(options: Options, names: Sequence[str]) -> TableError:
+    """Return the error for a table without features."""
+    if options.features is None:
+        return TableError(f"{options.name}: no column is left as a feature")
+    turn = "" if options.transpose else f"; are the samples in columns? If so, {argument('transpose', True)}"
+    return TableError(
+        f"{options.name}: none of the {len(options.features)} features that are wanted is there, such as"
+        f" {show(min(options.features, default=''))}; {near(min(options.features, default=''), names)}{turn}"
+    )
 
 
 def _index_of(names: list[str], rows: list[list[str]], options: Options, cells: Cells, taken: set[int]) -> int | None:
@@ -138,7 +159,9 @@ def _index_of(names: list[str], rows: list[list[str]], options: Options, cells: 
     if options.index is not None and options.index is not True:
         index = column_of(options.index, names, "index", options.name)
         if index in taken:
-            raise TableError(f"{options.name}: index {show(names[index])} is the target, the group or in drop, too")
+            what = f"{argument('index')} {show(names[index])}"
+            others = f"the target, the group, one of {argument('features')} or in {argument('drop')}"
+            raise TableError(f"{options.name}: {what} is {others}, too")
         return index
     if options.transpose or options.index is True:
         return 0

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from normball._spelling import argument
 from normball.data._body import Body, Source
 from normball.data._cells import Cells
 from normball.data._dialect import NAMES, Record, decimal_of, delimiter_of, first_of, head_of, records, split
 from normball.data._memory import check_memory
 from normball.data._open import Text
-from normball.data._plan import Options, Raw, layout_of, near
+from normball.data._plan import Options, Raw, layout_of, near, nothing_left
 from normball.data.table import TableError, show
 
 __all__ = ["read_records", "read_text"]
@@ -72,7 +73,9 @@ def read_records(
         raise TableError(f"{name}, line {head[0][0]}: numbers only, such as {show(names[0])}; expected the names")
     layout = layout_of(names, sample, options, cells)
     if not layout.features:
-        raise TableError(f"{name}: no column is left as a feature")
+        raise nothing_left(options, names)
+    if options.transpose and options.features is not None:
+        rows = min(rows, len(options.features))
     check_memory(name, rows, len(layout.features), size, options.memory_limit)
     read = _samples_in_columns if options.transpose else _samples_in_rows
     raw = read(Source(layout, delimiter, cells, int(rows * 1.02) + 16, text), chain(head[1:], found), options)
@@ -115,10 +118,11 @@ def _samples_in_rows(source: Source, tail: Iterator[Record], options: Options) -
     notes: list[str] = []
     columns = {i: [value.strip() for value in values] for i, values in body.columns.items()}
     if layout.index is not None and (sign := _sign_of_turned(layout.names[layout.index], columns[layout.index])):
-        notes.append(f"the table looks transposed, since {sign}: if its samples are in columns, say transpose=True")
+        turn = argument("transpose", True)
+        notes.append(f"the table looks transposed, since {sign}: if its samples are in columns, say {turn}")
     ids, y, groups = (None if i is None else columns[i] for i in (layout.index, layout.target, layout.group))
-    features = [layout.names[i] for i in layout.features]
-    return Raw(body.X, features, ids, y, groups, notes, lambda i: f"line {body.lines[i]}")
+    features, aside = ([layout.names[i] for i in some] for some in (layout.features, sorted(layout.aside)))
+    return Raw(body.X, features, ids, y, groups, notes, lambda i: f"line {body.lines[i]}", aside)
 
 
 _FEATURES = {"gene", "genes", "geneid", "genesymbol", "symbol", "probe", "probeid", "idref", "feature", "features"} | {
@@ -157,7 +161,7 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
     target = None if options.header_is_target or options.target is None else key_of(options.target)
     group = None if options.group is None else key_of(options.group)
     dropped = {key_of(key) for key in options.drop if key not in layout.names}
-    body = Body(name, source, {key for key in (target, group) if key is not None}, dropped)
+    body = Body(name, source, {key for key in (target, group) if key is not None}, dropped, options.features)
     body.read(chain(head, tail))
     features = body.columns[index]
     found = {*body.rows, *body.skipped}
@@ -165,12 +169,15 @@ def _samples_in_columns(source: Source, tail: Iterator[Record], options: Options
         if key is None or key in found or (options.target_optional and what != "drop"):
             continue
         turned = key in layout.names
-        hint = "but it is the name of a column: leave out transpose?" if turned else near(str(key), features)
-        raise TableError(f"{name}: {what} {show(key)} is not the name of a line; {hint}")
+        leave = f"but it is the name of a column: leave out {argument('transpose')}?"
+        hint = leave if turned else near(str(key), [*features, *body.aside])
+        raise TableError(f"{name}: {argument(what)} {show(key)} is not the name of a line; {hint}")
+    if not features:
+        raise nothing_left(options, body.aside)
     if target in body.rows:
         y = body.rows[target]
     columns = layout.features
     return Raw(
         np.ascontiguousarray(body.X.T), features, ids, y, body.rows.get(group), [],
-        lambda i: f"column {columns[i] + 1}",
+        lambda i: f"column {columns[i] + 1}", body.aside,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from normball._spelling import argument
 from normball.data._arrays import read_h5ad, read_npz
 from normball.data._cells import MISSING
 from normball.data._finish import finish
@@ -33,6 +34,7 @@ def read_table(
     labels: str | os.PathLike[str] | None = None,
     label_row: str | int | None = None,
     drop: str | int | Iterable[str | int] = (),
+    features: Iterable[str] | None = None,
     group: str | int | None = None,
     layer: str | None = None,
     delimiter: str | None = None,
@@ -70,6 +72,10 @@ def read_table(
         Implies `transpose`.
     drop : list of str or int
         Columns that are neither features nor labels, such as the batch.
+    features : list of str, optional
+        The only features to read, such as those that a model uses, for a table of samples to be scored. All other
+        columns are left aside, whatever they hold, and `Table.aside` names them. Nothing else is left out then: a
+        feature may be constant, a sample may lack a label (its entry of `Table.y` is empty), and one class is enough.
     group : str or int, optional
         A column of what must stay together in cross-validation, such as the patient.
     layer : str, optional
@@ -112,13 +118,15 @@ def read_table(
     """
     path = Path(path)
     if label_row is not None and target is not None:
-        raise TableError("target and label_row: expected one of them, got both")
+        raise TableError(f"{argument('target')} and {argument('label_row')}: expected one of them, got both")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise TableError(f"delimiter: expected one character, got {delimiter!r}")
     if decimal not in (None, ".", ","):
         raise TableError(f"decimal: expected '.' or ',', got {decimal!r}")
     if folds is not None and (isinstance(folds, bool) or not isinstance(folds, int) or folds < 2):
         raise TableError(f"folds: expected an int >= 2, got {folds!r}")
+    if isinstance(features, str):
+        raise TableError(f"features: expected a list of names, got {features!r}")
     extra = tuple(map(str, [missing] if isinstance(missing, (str, int, float)) else missing))
     options = Options(
         name=show(path.name),
@@ -126,6 +134,7 @@ def read_table(
         transpose=transpose or label_row is not None,
         index=index,
         drop=(drop,) if isinstance(drop, (str, int)) else tuple(drop),
+        features=None if features is None else frozenset(map(str, features)),
         group=group,
         missing=MISSING | set(extra),
         delimiter=delimiter,
@@ -152,7 +161,8 @@ def _read(path: Path, options: Options) -> Raw:
         return read_npz(path, options)
     if kind == "h5ad":
         if options.transpose:
-            raise TableError(f"{options.name}: an h5ad file has its samples in rows; leave out transpose and label_row")
+            turned = f"{argument('transpose')} and {argument('label_row')}"
+            raise TableError(f"{options.name}: an h5ad file has its samples in rows; leave out {turned}")
         return read_h5ad(path, options)
     if kind == "parquet" and not options.transpose:
         return read_parquet(path, options)

@@ -45,13 +45,15 @@ class Table:
     sample_ids : list of str
         As they stand in the file; numbers from 1 where it has none.
     y : ndarray of str objects or None
-        The labels.
+        The labels; empty for a sample without one.
     groups : ndarray of str objects or None
         What must stay together in cross-validation, such as patients.
     name : str
         Of the file, without its folder.
     notes : list of str
         What was recognised, and what was left out, in words.
+    aside : list of str
+        Columns of the file that were not read, because the argument ``features`` of `read_table` does not name them.
     """
 
     X: npt.NDArray[np.float32]
@@ -61,6 +63,7 @@ class Table:
     groups: npt.NDArray[Any] | None = None
     name: str = "table"
     notes: list[str] = field(default_factory=list)
+    aside: list[str] = field(default_factory=list)
 
     @property
     def n_missing(self) -> int:
@@ -72,7 +75,7 @@ class Table:
         """How many samples each class has, in the order of their names; empty without labels."""
         if self.y is None:
             return {}
-        names, counts = np.unique(self.y, return_counts=True)
+        names, counts = np.unique(self.y[self.y != ""], return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def __repr__(self) -> str:

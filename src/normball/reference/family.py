@@ -160,7 +160,9 @@ def project_linf2(Y: Array, radius: float, axis: Axes = 0) -> tuple[Array, Any]:
     Y = _wide(Y)
     lengths = _length(Y, axis)
     X = Y * np.where(lengths > radius, Wide(radius) / np.where(lengths > 0, lengths, 1), 1)
-    return _rounded(X), np.maximum(lengths - radius, 0).astype(np.float64).reshape(_group_shape(Y, axis))[()]
+    with np.errstate(over="ignore"):  # a length may be beyond the largest double
+        taus = np.maximum(lengths - radius, 0).astype(np.float64)
+    return _rounded(X), taus.reshape(_group_shape(Y, axis))[()]
 
 
 def _group_shape(Y: Array, axis: Axes) -> tuple[int, ...]:

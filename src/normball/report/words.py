@@ -161,5 +161,6 @@ def _methods(study: Study, summary: Summary, settings: dict[str, Any]) -> Iterat
             f"The whole procedure was repeated with {summary.n_permutations} permutations of the labels "
             f"(p = {summary.p_permutation:.2g})."
         )
-    if settings.get("seeds"):
-        yield f"Random seeds: {', '.join(map(str, settings['seeds']))}."
+    if "seeds" in settings:
+        first = settings["random_state"]
+        yield f"Random seeds: {', '.join(str(first + repeat) for repeat in range(settings['seeds']))}."

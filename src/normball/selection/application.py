@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-__all__ = ["Application", "apply_model", "few"]
+__all__ = ["Application", "apply_model", "few", "used_features"]
 
 MISSING = 0.2  # of the features that a model uses may be filled in; beyond, it is another table
 FAR = 10.0  # standard deviations from the mean of the training samples
@@ -34,6 +35,9 @@ class Application:
         Columns of the table that the model does not know; left aside.
     warnings : list of str
         What should make one doubt.
+    accuracy, chance : float or None
+        The share of right predictions, and that of the most frequent class, among the samples that have a label; None
+        if the table has no labels.
     """
 
     predictions: pd.DataFrame
@@ -41,6 +45,13 @@ class Application:
     unused: int
     extra: list[str]
     warnings: list[str]
+    accuracy: float | None = None
+    chance: float | None = None
+
+
+def used_features(model: Any) -> list[str]:
+    """Return the names of the features that a model uses: all that `read_table` need read of a new table."""
+    return [str(name) for name in model.feature_names_in_[model[-1].get_support()]]
 
 
 def few(names: Sequence[str], limit: int = 5) -> str:
@@ -57,7 +68,9 @@ def apply_model(model: Any, table: Any) -> Application:
     model : Pipeline
         Of a study, or from `load_model`.
     table : Table
-        With ``X``, ``feature_names`` and ``sample_ids``; columns in any order.
+        With ``X``, ``feature_names`` and ``sample_ids``; columns in any order. If it has labels ``y``, the predictions
+        are compared with them. ``normball.data.read_table(file, features=...)`` reads one that has other columns too,
+        of which it needs ``model.feature_names_in_[model[-1].get_support()]`` alone.
 
     Returns
     -------
@@ -111,14 +124,38 @@ def apply_model(model: Any, table: Any) -> Application:
             f"{100 * distances / values:.0f} % of the values are more than {FAR:.0f} standard deviations from the"
             " training samples: other units, or logarithms taken in one table only? Do not trust these predictions"
         )
-    best = np.array([str(name) for name in sae.classes_], dtype=object)[np.nan_to_num(proba).argmax(1)]
+    classes = [str(name) for name in sae.classes_]
+    best = np.array(classes, dtype=object)[np.nan_to_num(proba).argmax(1)]
+    predicted = np.where(empty, "", best)
     predictions = pd.DataFrame(
         {
             "sample": [str(name) for name in table.sample_ids],
-            "predicted": np.where(empty, "", best),
+            "predicted": predicted,
             "confidence": proba.max(1),
-            **{f"p:{name}": proba[:, k] for k, name in enumerate(sae.classes_)},
+            **{f"p:{name}": proba[:, k] for k, name in enumerate(classes)},
         }
     )
-    unused = sum(name not in place for name in names) - len(missing)
-    return Application(predictions, missing, unused, [name for name in place if name not in known], warnings)
+    seen = {**place, **dict.fromkeys(map(str, getattr(table, "aside", ())))}  # with the columns that were not read
+    unused = sum(name not in seen for name in names) - len(missing)
+    extra = [name for name in seen if name not in known]
+    accuracy, chance = _judged(predicted, table, classes, warnings)
+    return Application(predictions, missing, unused, extra, warnings, accuracy, chance)
+
+
+def _judged(
+    predicted: npt.NDArray[Any], table: Any, classes: list[str], warnings: list[str]
+) -> tuple[float | None, float | None]:
+    """Return accuracy and chance, where there are labels; warn of those that the model does not know."""
+    if getattr(table, "y", None) is None:
+        return None, None
+    labels = np.array([str(label) for label in table.y], dtype=object)
+    if len(labels) != len(predicted):
+        raise ValueError(f"y: expected one label for each of {len(predicted)} samples, got {len(labels)}")
+    labelled = labels != ""
+    if not labelled.any():
+        return None, None
+    names, counts = np.unique(labels[labelled], return_counts=True)
+    if strange := [name for name in names if name not in classes]:
+        warnings.append(f"the model does not know the labels {few(strange)}; it knows {few(classes)}")
+    right = predicted[labelled] == labels[labelled]
+    return float(right.mean()), float(counts.max() / counts.sum())

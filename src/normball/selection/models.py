@@ -85,9 +85,10 @@ def load_model(folder: str | Path) -> Pipeline:
         if not len(names) == len(fill) == sae.n_features_in_:
             raise ValueError(f"{len(names)} names, {len(fill)} fills, {sae.n_features_in_} columns")
     except Exception as error:  # whatever is wrong with the files, they are not a model
-        reason = f"{type(error).__name__}: {error}"
         expected = "a folder that normball select has written"
-        raise ValueError(f"model: expected {expected}, got {folder} ({reason})") from None
+        inner = folder / "model"
+        why = f"; did you mean {inner}?" if (inner / "model.json").exists() else f" ({type(error).__name__}: {error})"
+        raise ValueError(f"model: expected {expected}, got {folder}{why}") from None
     impute.fill_, impute.feature_names_in_ = fill, np.array(names, dtype=object)
     impute.n_features_in_ = log.n_features_in_ = len(fill)
     return Pipeline([("impute", impute), ("log", log), ("autoencoder", sae)])

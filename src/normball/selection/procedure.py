@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,19 +14,17 @@ import numpy.typing as npt
 import sklearn
 import torch
 
-from normball._validate import unknown
 from normball._version import __version__
 from normball.estimators import _checks
-from normball.estimators._path import NORMS
 from normball.estimators.sweeps import sweep
 from normball.selection import assembly, folds
 from normball.selection.models import load_model, save_model
-from normball.selection.preparation import IMPUTATIONS, LOGS
-from normball.selection.progress import Progress, key_of
+from normball.selection.progress import Progress, fingerprint_of
 from normball.selection.results import Study
-from normball.selection.units import Data, Options, run, units_of
+from normball.selection.settings import Settings
+from normball.selection.units import Data, run, units_of
 
-__all__ = ["Tabular", "study"]
+__all__ = ["Plan", "Tabular", "carried_out", "planned", "study"]
 
 
 class Tabular(Protocol):
@@ -122,14 +121,32 @@ def study(
     >>> bool(found.scores.query("method == 'normball'")["accuracy"].mean() > 0.9)
     True
     """
-    options = _options(radius, n_features, norm, folds, log, impute, epochs, device, random_state)
-    for name, value, least in (("seeds", seeds, 1), ("permutations", permutations, 0)):
-        if not _checks._whole(value) or value < least:
-            raise ValueError(f"{name}: expected an int >= {least}, got {value!r}")
+    settings = Settings(
+        radius=radius, n_features=n_features, norm=norm, seeds=seeds, folds=folds, log=log, impute=impute,
+        epochs=epochs, device=device, permutations=permutations, random_state=random_state,
+    )  # fmt: skip
+    return carried_out(planned(table, settings), jobs=jobs, progress=progress, listener=listener)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table and settings that fit each other, and the record by which a study is known."""
+
+    data: Data
+    features: list[str]
+    samples: list[str]
+    notes: list[str]
+    settings: Settings
+    record: dict[str, Any]
+
+
+def planned(table: Any, settings: Settings, about: Mapping[str, Any] | None = None) -> Plan:
+    """Find out before any work whether the settings fit the table; `about` is what else the record is to tell."""
     data = _data(table)
-    _checks.count_of(n_features, data.X.shape[1], "n_features")
-    _try_folds(data, options, seeds)
-    names, samples = [str(name) for name in table.feature_names], [str(name) for name in table.sample_ids]
+    _checks.count_of(settings.n_features, data.X.shape[1], "n_features")
+    for repeat in range(settings.seeds):
+        folds.outer(data.y, data.groups, settings.folds, settings.random_state + repeat, data.classes)
+    features, samples = [str(name) for name in table.feature_names], [str(name) for name in table.sample_ids]
     versions = {
         "normball": __version__,
         "numpy": np.__version__,
@@ -137,9 +154,26 @@ def study(
         "scikit-learn": sklearn.__version__,
         "torch": torch.__version__,
     }
-    key = key_of(data, names, samples, options, versions)
-    store = Progress(None if progress is None else Path(progress), key)
-    units = units_of(seeds, options.folds, permutations)
+    record = {
+        "table": str(table.name),
+        "fingerprint": fingerprint_of(data, features, samples, settings, versions),
+        **asdict(settings),
+        "versions": versions,
+        **(about or {}),
+    }
+    return Plan(data, features, samples, list(table.notes), settings, record)
+
+
+def carried_out(
+    plan: Plan,
+    *,
+    jobs: int | None = None,
+    progress: str | Path | None = None,
+    listener: Callable[[dict[str, Any]], Any] | None = None,
+) -> Study:
+    """Compute what is not finished yet, and put the record of the study together."""
+    store = Progress(None if progress is None else Path(progress), plan.record)
+    units = units_of(plan.settings)
     found = {unit: kept for unit in units if (kept := store.get(unit)) is not None}
     model = None
     if ("final",) in found and store.model is not None:
@@ -152,11 +186,11 @@ def study(
     tell({"event": "start", "began": store.began, "units": units, "finished": list(found), **count})
 
     started = time.perf_counter()
-    waiting = [(options, unit) for unit in units if unit not in found]
-    for _, (unit, result, fitted) in sweep(run, waiting, shared=(data,), n_jobs=jobs):
+    waiting = [(plan.settings, unit) for unit in units if unit not in found]
+    for _, (unit, result, fitted) in sweep(run, waiting, shared=(plan.data,), n_jobs=jobs):
         if fitted is not None:
             model = fitted
-            model["impute"].feature_names_in_ = np.array(names, dtype=object)
+            model["impute"].feature_names_in_ = np.array(plan.features, dtype=object)
             if store.model is not None:
                 save_model(model, store.model)
         store.put(unit, result)
@@ -164,40 +198,9 @@ def study(
         count["done"] = len(found)
         tell({"event": "unit", "unit": unit, "seconds": result["seconds"], **count})
 
-    settings = {
-        "table": str(table.name),
-        "fingerprint": key,
-        **options.told(),
-        "seeds": [options.random_state + repeat for repeat in range(seeds)],
-        "permutations": permutations,
-        "attribution": found["final",]["attribution"],
-        "versions": versions,
-    }
+    settings = plan.record | {"attribution": found["final",]["attribution"]}
     seconds = {"this run": time.perf_counter() - started}
-    return assembly.assembled(data, names, samples, list(table.notes), settings, found, model, seconds)
-
-
-def _options(
-    radius: Any, n_features: Any, norm: Any, folds: Any, log: Any, impute: Any, epochs: Any, device: Any, seed: Any
-) -> Options:
-    """Check what does not depend on the table."""
-    for name, value, known in (("log", log, LOGS), ("impute", impute, IMPUTATIONS)):
-        if value not in known:
-            unknown(name, value, known)
-    if norm is not None and norm not in NORMS:
-        unknown("norm", norm, tuple(NORMS))
-    if radius is not None and n_features != "auto":
-        raise ValueError("radius: expected it or n_features, got both")
-    if radius is not None and not (_checks._real(radius) and 0 < radius < np.inf):
-        raise ValueError(f"radius: expected a number > 0, got {radius!r}")
-    if not _checks._whole(folds) or folds < 2:
-        raise ValueError(f"folds: expected an int >= 2, got {folds!r}")
-    if epochs is not None and (not _checks._whole(epochs) or epochs < 1):
-        raise ValueError(f"epochs: expected an int >= 1, got {epochs!r}")
-    if not _checks._whole(seed) or seed < 0:
-        raise ValueError(f"random_state: expected an int >= 0, got {seed!r}")
-    device = str(_checks.device_of(device))
-    return Options(radius, n_features, norm, int(folds), log, impute, epochs, device, int(seed))
+    return assembly.assembled(plan.data, plan.features, plan.samples, plan.notes, settings, found, model, seconds)
 
 
 def _data(table: Tabular) -> Data:
@@ -234,9 +237,3 @@ def _numbered(labels: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
     # As objects: an array of strings would have room for the longest in every place.
     names, numbers = np.unique(np.array([str(each) for each in labels], dtype=object), return_inverse=True)
     return names.tolist(), numbers
-
-
-def _try_folds(data: Data, options: Options, seeds: int) -> None:
-    """Find out before any work whether all the folds can be made."""
-    for repeat in range(seeds):
-        folds.outer(data.y, data.groups, options.folds, options.random_state + repeat, data.classes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from normball.estimators.attribution import chosen_attributions
 from normball.selection import folds
 from normball.selection.preparation import Impute, Log
 from normball.selection.rivals import RIVALS
+from normball.selection.settings import Settings
 
-__all__ = ["OURS", "Data", "Options", "Unit", "run", "units_of"]
+__all__ = ["OURS", "Data", "Unit", "run", "units_of"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -34,25 +35,6 @@ _PERMUTED = 7919  # sets the seeds of the permutations apart from all others
 
 
 @dataclass(frozen=True)
-class Options:
-    """What a unit depends on, beside the table."""
-
-    radius: float | None
-    n_features: int | float | str
-    norm: str | None
-    folds: int
-    log: str
-    impute: str
-    epochs: int | None
-    device: str
-    random_state: int
-
-    def told(self) -> dict[str, Any]:
-        """Return the same as a dictionary."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
 class Data:
     """A table as the units see it: labels and groups are numbers."""
 
@@ -62,39 +44,39 @@ class Data:
     groups: Indices | None
 
 
-def units_of(seeds: int, n_folds: int, permutations: int) -> list[Unit]:
+def units_of(settings: Settings) -> list[Unit]:
     """Return all the units of a study, in the order in which they start."""
-    made: list[Unit] = [("fold", repeat, fold) for repeat in range(seeds) for fold in range(n_folds)]
-    return [*made, ("final",), *[("permutation", number) for number in range(permutations)]]
+    made: list[Unit] = [("fold", repeat, fold) for repeat in range(settings.seeds) for fold in range(settings.folds)]
+    return [*made, ("final",), *[("permutation", number) for number in range(settings.permutations)]]
 
 
-def run(data: Data, options: Options, unit: Unit) -> tuple[Unit, dict[str, Any], Any]:
+def run(data: Data, settings: Settings, unit: Unit) -> tuple[Unit, dict[str, Any], Any]:
     """Compute one unit: what it found, as JSON can hold it, and for the final one the fitted pipeline."""
     start = time.perf_counter()
     model = None
     match unit:
         case ("fold", int(repeat), int(fold)):
-            found = _fold(data, options, repeat, fold)
+            found = _fold(data, settings, repeat, fold)
         case ("permutation", int(number)):
-            found = _permutation(data, options, number)
+            found = _permutation(data, settings, number)
         case _:
-            found, model = _final(data, options)
+            found, model = _final(data, settings)
     return unit, found | {"seconds": time.perf_counter() - start}, model
 
 
-def _model(data: Data, options: Options, rows: Indices, y: Indices, seed: int, told: Any = None) -> Pipeline:
+def _model(data: Data, settings: Settings, rows: Indices, y: Indices, seed: int, told: Any = None) -> Pipeline:
     groups = None if data.groups is None else data.groups[rows]
     sae = SupervisedAutoencoder(
-        options.n_features,
-        radius=options.radius,
-        norm=options.norm,
-        epochs=options.epochs,
-        device=options.device,
+        settings.n_features,
+        radius=settings.radius,
+        norm=settings.norm,
+        epochs=settings.epochs,
+        device=settings.device,
         cv=folds.inner(y[rows], groups, INNER, seed),
         random_state=seed,
         callback=told,
     )
-    return Pipeline([("impute", Impute(options.impute)), ("log", Log(options.log)), ("autoencoder", sae)])
+    return Pipeline([("impute", Impute(settings.impute)), ("log", Log(settings.log)), ("autoencoder", sae)])
 
 
 def _prepared(model: Pipeline, X: npt.NDArray[Any], fit: bool) -> npt.NDArray[Any]:
@@ -107,10 +89,10 @@ def _prepared(model: Pipeline, X: npt.NDArray[Any], fit: bool) -> npt.NDArray[An
 
 
 def _fitted(
-    data: Data, options: Options, train: Indices, y: Indices, seed: int, told: Any = None
+    data: Data, settings: Settings, train: Indices, y: Indices, seed: int, told: Any = None
 ) -> tuple[Pipeline, npt.NDArray[Any]]:
     """Fit to some rows; returns the pipeline, and the rows as its last step saw them."""
-    model = _model(data, options, train, y, seed, told)
+    model = _model(data, settings, train, y, seed, told)
     A = _prepared(model, np.asarray(data.X)[train], fit=True)
     labels = np.array(data.classes, dtype=object)[y[train]]
     model[-1].fit(A, labels)
@@ -125,11 +107,11 @@ def _proba(model: Pipeline, B: npt.NDArray[Any], classes: list[str]) -> Floats:
     return proba
 
 
-def _fold(data: Data, options: Options, repeat: int, fold: int) -> dict[str, Any]:
-    seed = options.random_state + repeat
-    train, test = folds.outer(data.y, data.groups, options.folds, seed, data.classes)[fold]
+def _fold(data: Data, settings: Settings, repeat: int, fold: int) -> dict[str, Any]:
+    seed = settings.random_state + repeat
+    train, test = folds.outer(data.y, data.groups, settings.folds, seed, data.classes)[fold]
     start = time.perf_counter()
-    model, A = _fitted(data, options, train, data.y, seed)
+    model, A = _fitted(data, settings, train, data.y, seed)
     sae = model[-1]
 
     def tested(proba: Callable[[Any], Floats]) -> Floats:
@@ -165,39 +147,39 @@ def _chosen(sae: Any) -> dict[str, Any]:
     }
 
 
-def _splits_of_shuffled(data: Data, options: Options, y: Indices, number: int) -> Iterator[tuple[Indices, Indices]]:
+def _splits_of_shuffled(data: Data, settings: Settings, y: Indices, number: int) -> Iterator[tuple[Indices, Indices]]:
     """Yield folds; of shuffled groups a class may be all in one fold, and then others are drawn."""
     for attempt in range(100):
         try:
-            yield from folds.outer(y, data.groups, options.folds, options.random_state + attempt, data.classes)
+            yield from folds.outer(y, data.groups, settings.folds, settings.random_state + attempt, data.classes)
             return
         except ValueError:
             if data.groups is None or attempt == 99:
                 raise
 
 
-def _permutation(data: Data, options: Options, number: int) -> dict[str, Any]:
+def _permutation(data: Data, settings: Settings, number: int) -> dict[str, Any]:
     """Score the whole procedure, over the folds of the first repeat, on labels in another order."""
-    y = folds.shuffled(data.y, data.groups, [options.random_state, _PERMUTED, number])
+    y = folds.shuffled(data.y, data.groups, [settings.random_state, _PERMUTED, number])
     scores = []
-    for train, test in _splits_of_shuffled(data, options, y, number):
+    for train, test in _splits_of_shuffled(data, settings, y, number):
         try:
-            model, _ = _fitted(data, options, train, y, options.random_state)
+            model, _ = _fitted(data, settings, train, y, settings.random_state)
             B = _prepared(model, np.asarray(data.X)[test], fit=False)
             guess = _proba(model, B, data.classes).argmax(1)
         except ValueError:
-            if options.radius is None:
+            if settings.radius is None:
                 raise
             guess = np.full(len(test), np.bincount(y[train]).argmax())  # the radius left no feature: it knows nothing
         scores.append(float((guess == y[test]).mean()))
     return {"accuracy": float(np.mean(scores))}
 
 
-def _final(data: Data, options: Options) -> tuple[dict[str, Any], Pipeline]:
+def _final(data: Data, settings: Settings) -> tuple[dict[str, Any], Pipeline]:
     """Fit to all the samples, by the same procedure."""
     losses: list[dict[str, Any]] = []
     everyone = np.arange(len(data.y))
-    model, A = _fitted(data, options, everyone, data.y, options.random_state, losses.append)
+    model, A = _fitted(data, settings, everyone, data.y, settings.random_state, losses.append)
     sae = model[-1]
     sae.callback, sae.cv = None, None
     try:
