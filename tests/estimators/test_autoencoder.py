@@ -232,12 +232,36 @@ def test_the_decoder_learns_the_data():
         ({"expand": "associated", "descent": "double"}, ValueError, "expand: expected descent='refit'"),
         ({"preset": "thesis"}, ValueError, "preset: expected one of"),
         ({"device": "abacus"}, ValueError, "device: expected"),
+        (
+            {"n_features_to_select": 5, "radius": 0.02},
+            ValueError,
+            "radius, n_features_to_select: expected one of them at most, got both: 0.02 and 5",
+        ),
+        ({"n_features_to_select": 0.5, "radius": 0.02, "preset": "paper"}, ValueError, "got both"),
+        ({"norm": None, "n_features_to_select": 5}, ValueError, "n_features_to_select: expected 'auto' with norm=None"),
+        ({"norm": None, "radius": 0.02}, ValueError, "radius: expected None with norm=None"),
+        ({"norm": None, "descent": "double"}, ValueError, "descent: expected None with norm=None"),
+        ({"norm": None, "head": "linear"}, ValueError, "head: expected 'auto' or 'network' with norm=None"),
+        ({"norm": None, "ranking": "grown"}, ValueError, "ranking: expected"),
+        ({"norm": None, "expand": "associated"}, ValueError, "expand: expected"),
+        ({"ranking": "grown", "radius": 0.02}, ValueError, "ranking: expected"),
+        ({"ranking": "grown", "preset": "paper"}, ValueError, "ranking: expected"),
     ],
 )
 def test_bad_parameters(options, error, match):
     X, y = data()
+    sae = SupervisedAutoencoder(**options)  # scikit-learn checks nothing before fit
     with pytest.raises(error, match=match):
-        SupervisedAutoencoder(**options).fit(X, y)
+        sae.fit(X, y)
+    with pytest.raises(error, match=match):
+        sae.partial_fit(X, y, classes=[0, 1])
+
+
+def test_the_recipe_without_a_projection():
+    X, y = data()
+    sae = SupervisedAutoencoder(preset="paper", norm=None, epochs=2, random_state=0).fit(X, y)
+    assert sae.support_.all()
+    assert (sae.head_, sae.radius_) == ("network", None)
 
 
 def test_bad_data():
