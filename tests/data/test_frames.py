@@ -95,7 +95,7 @@ def test_labels_of_every_dtype():
         ({}, {"target": "status", "features": ["TP35"]}, "feature 'TP35' is not a column; did you mean 'TP53'"),
         ({}, {"target": "status", "features": ["EGFR", "status"]}, "feature 'status' is the target or the group, too"),
         ({}, {"target": "status", "features": []}, "expected a column of numbers beside target and group, got none"),
-        ({}, {"target": "status"}, "expected numbers, got column 'patient' of dtype object, with 'a'"),
+        ({}, {"target": "status"}, "'table': expected numbers, got column 'patient' of dtype"),
         ({"TP53": pd.Timestamp("2020-01-01")}, KNOWN, "column 'TP53' of dtype datetime"),
         ({"TP53": 1j}, KNOWN, "column 'TP53' of dtype complex128"),
         ({"TP53": pd.Categorical(list("abab"))}, KNOWN, "dtype category, with 'a'"),

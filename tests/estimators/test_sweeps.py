@@ -83,7 +83,7 @@ def dask_cluster(**settings):
     dask = pytest.importorskip("dask")
     with (
         dask.config.set(settings),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
         parallel_config(backend="dask", client=client),
     ):

@@ -130,7 +130,7 @@ def test_wrong_frames(make_table):
     for wrong, options, error, said in (
         (frame, {}, ValueError, "target: expected the name of the column with the labels, got None"),
         (frame, {"target": "statsu"}, ValueError, "did you mean 'status'"),
-        (frame.assign(batch="a"), {"target": "status"}, ValueError, "column 'batch' of dtype object, with 'a'"),
+        (frame.assign(batch="a"), {"target": "status"}, ValueError, "expected numbers, got column 'batch' of dtype"),
         (table, {"target": "status"}, ValueError, "target, group: expected None with a Table"),
         (table, {"group": "patient"}, ValueError, "target, group: expected None with a Table"),
         (table.X, {}, TypeError, "table: expected a Table, or a DataFrame with target=, got ndarray"),

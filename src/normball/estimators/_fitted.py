@@ -122,7 +122,7 @@ class FittedMixin(TransformerMixin):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` has written."""
+        """Read a file that `save` has written; any other file, damaged or missing, is a ValueError."""
         estimator = cls()
         _persistence.load(estimator, path)
         return estimator

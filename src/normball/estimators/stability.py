@@ -147,11 +147,11 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def fit(self, X: Any, y: Any) -> StabilitySelection:
         """Fit the estimator to the halves, and count."""
         base = SupervisedAutoencoder() if self.estimator is None else self.estimator
-        if not (hasattr(base, "get_support") and hasattr(base, "get_params")) or isinstance(base, type):
-            kind = base.__name__ if isinstance(base, type) else type(base).__name__
+        if isinstance(base, type) or not (hasattr(base, "get_support") and hasattr(base, "get_params")):
+            got = f"the class {base.__name__}" if isinstance(base, type) else type(base).__name__
             raise TypeError(
                 "estimator: expected one that selects features and so has get_support, such as SupervisedAutoencoder()"
-                f" or SelectKBest(), got {'the class ' if isinstance(base, type) else ''}{kind}"
+                f" or SelectKBest(), got {got}"
             )
         if not _checks.whole(self.n_pairs) or self.n_pairs < 1:
             raise ValueError(f"n_pairs: expected an int >= 1, got {self.n_pairs!r}")
