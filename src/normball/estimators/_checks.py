@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 
 from normball._validate import unknown
@@ -164,7 +163,9 @@ def plain_labels(y: Any) -> None:
     numeric = isinstance(dtype, np.dtype) and dtype.kind != "O"
     if dtype is None or numeric or np.ndim(y) != 1:
         return  # scikit-learn's own checks do for arrays of numbers
-    missing = int(np.sum(pd.isna(y)))
+    from pandas import isna
+
+    missing = int(np.sum(isna(y)))
     if missing:
         raise ValueError(f"y: expected a label for each sample, got {missing} missing; leave these samples out")
     kinds = {type(label).__name__ for label in y}
