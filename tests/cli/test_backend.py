@@ -31,6 +31,7 @@ def test_options_reach_joblib():
 
 
 def test_processes_take_no_notice_of_interrupts():
+    get_reusable_executor().shutdown()  # workers of an earlier test would be used again
     with running_on(None, None):
         there = Parallel(n_jobs=2)(delayed(signal.getsignal)(signal.SIGINT) for _ in range(2))
     get_reusable_executor().shutdown()  # to joblib, workers that were small would have grown by a leak later

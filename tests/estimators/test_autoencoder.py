@@ -1,5 +1,6 @@
 """The estimator's own promises: descents, path, errors, files, checkpoints, streams."""
 
+import json
 import pickle
 
 import numpy as np
@@ -231,12 +232,36 @@ def test_the_decoder_learns_the_data():
         ({"expand": "associated", "descent": "double"}, ValueError, "expand: expected descent='refit'"),
         ({"preset": "thesis"}, ValueError, "preset: expected one of"),
         ({"device": "abacus"}, ValueError, "device: expected"),
+        (
+            {"n_features_to_select": 5, "radius": 0.02},
+            ValueError,
+            "radius, n_features_to_select: expected one of them at most, got both: 0.02 and 5",
+        ),
+        ({"n_features_to_select": 0.5, "radius": 0.02, "preset": "paper"}, ValueError, "got both"),
+        ({"norm": None, "n_features_to_select": 5}, ValueError, "n_features_to_select: expected 'auto' with norm=None"),
+        ({"norm": None, "radius": 0.02}, ValueError, "radius: expected None with norm=None"),
+        ({"norm": None, "descent": "double"}, ValueError, "descent: expected None with norm=None"),
+        ({"norm": None, "head": "linear"}, ValueError, "head: expected 'auto' or 'network' with norm=None"),
+        ({"norm": None, "ranking": "grown"}, ValueError, "ranking: expected"),
+        ({"norm": None, "expand": "associated"}, ValueError, "expand: expected"),
+        ({"ranking": "grown", "radius": 0.02}, ValueError, "ranking: expected"),
+        ({"ranking": "grown", "preset": "paper"}, ValueError, "ranking: expected"),
     ],
 )
 def test_bad_parameters(options, error, match):
     X, y = data()
+    sae = SupervisedAutoencoder(**options)  # scikit-learn checks nothing before fit
     with pytest.raises(error, match=match):
-        SupervisedAutoencoder(**options).fit(X, y)
+        sae.fit(X, y)
+    with pytest.raises(error, match=match):
+        sae.partial_fit(X, y, classes=[0, 1])
+
+
+def test_the_recipe_without_a_projection():
+    X, y = data()
+    sae = SupervisedAutoencoder(preset="paper", norm=None, epochs=2, random_state=0).fit(X, y)
+    assert sae.support_.all()
+    assert (sae.head_, sae.radius_) == ("network", None)
 
 
 def test_bad_data():
@@ -281,12 +306,76 @@ def test_files_and_pickles_give_the_same_bits(tmp_path, head, labels):
         assert other.fit(X, y).predict_proba(X).tobytes() == sae.predict_proba(X).tobytes()
 
 
-def test_a_file_of_something_else(tmp_path):
+def damaged(kind, good, path):
+    """Make a file that is no model, out of one that is."""
+    from safetensors import safe_open
     from safetensors.torch import save_file
 
-    save_file({"a": torch.zeros(1)}, tmp_path / "other")
-    with pytest.raises(ValueError, match=r"SupervisedAutoencoder\.save"):
-        SupervisedAutoencoder.load(tmp_path / "other")
+    content = good.read_bytes()
+    with safe_open(good, "pt") as file:
+        told = json.loads(file.metadata()["normball"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    match kind:
+        case "truncated":
+            path.write_bytes(content[: len(content) // 2])
+        case "cut in the header":
+            path.write_bytes(content[:100])
+        case "random":
+            path.write_bytes(np.random.default_rng(0).bytes(1000))
+        case "text":
+            path.write_text("sample,label\n")
+        case "empty":
+            path.write_bytes(b"")
+        case "a folder":
+            path.mkdir()
+        case "of something else":
+            save_file({"a": torch.zeros(1)}, path)
+        case "metadata that are no JSON":
+            save_file(tensors, path, metadata={"normball": "{half a"})
+        case "metadata of something else":
+            save_file(tensors, path, metadata={"normball": "[1]"})
+        case "without a tensor":
+            del tensors["scale"]
+            save_file(tensors, path, metadata={"normball": json.dumps(told)})
+        case "of another shape":
+            tensors["mean"] = tensors["mean"][:-1].clone()
+            save_file(tensors, path, metadata={"normball": json.dumps(told)})
+        case "with a strange head":
+            tensors["head/coef"] = tensors["head/coef"][:, :-1].clone()
+            save_file(tensors, path, metadata={"normball": json.dumps(told)})
+        case "without a parameter":
+            del told["params"]
+            save_file(tensors, path, metadata={"normball": json.dumps(told)})
+        case "of another version":
+            save_file(tensors, path, metadata={"normball": json.dumps(told | {"format": 99})})
+
+
+DAMAGES = ["truncated", "cut in the header", "random", "text", "empty", "a folder", "missing", "of something else"]
+DAMAGES += ["metadata that are no JSON", "metadata of something else", "without a tensor", "of another shape"]
+DAMAGES += ["with a strange head", "without a parameter", "of another version"]
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_file_that_is_no_model(tmp_path, kind):
+    X, y = data()
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    SupervisedAutoencoder(5, head="linear", epochs=1, random_state=0).fit(X, y).save(good)
+    damaged(kind, good, bad)
+    with pytest.raises(ValueError, match=r"path: expected a file that SupervisedAutoencoder\.save .*, got '.*bad' \("):
+        SupervisedAutoencoder.load(bad)
+
+
+@pytest.mark.parametrize("kind", ["truncated", "random", "empty", "a folder", "of something else", "as it is"])
+def test_a_checkpoint_that_is_none(tmp_path, kind):
+    X, y = data()
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    sae = SupervisedAutoencoder(5, head="linear", epochs=1, random_state=0).fit(X, y)
+    sae.save(good)
+    damaged(kind, good, bad)
+    bad = good if kind == "as it is" else bad  # a model is no checkpoint
+    with pytest.raises(ValueError, match=r"checkpoint: expected a file that an unfinished fit .* \(.*\); remove it"):
+        sae.set_params(checkpoint=bad).fit(X, y)
+    assert bad.exists()
 
 
 class StoppedError(Exception):

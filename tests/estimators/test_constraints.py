@@ -22,12 +22,12 @@ from .test_autoencoder import StoppedError, data
 def test_balls_on_other_layers_hold(descent):
     X, y = data()
     balls = {"encoder.2.weight": L1InfBall(NGroups(7)), r"decoder\.2\..*ight": L12Ball(0.4, axis=1)}
-    options = {"norm": None} if descent is None else {"descent": descent}
-    sae = SupervisedAutoencoder(6, head="network", epochs=5, constraints=balls, random_state=0, **options).fit(X, y)
+    options = {"norm": None} if descent is None else {"n_features_to_select": 6, "descent": descent}
+    sae = SupervisedAutoencoder(head="network", epochs=5, constraints=balls, random_state=0, **options).fit(X, y)
     neurons = sae.network_.encoder[2].weight.detach()
     assert int(neurons.any(0).sum()) == 7
     assert balls[r"decoder\.2\..*ight"].contains(sae.network_.decoder[2].weight.detach())
-    free = SupervisedAutoencoder(6, head="network", epochs=5, random_state=0, **options).fit(X, y)
+    free = SupervisedAutoencoder(head="network", epochs=5, random_state=0, **options).fit(X, y)
     assert free.network_.encoder[2].weight.detach().any(0).all()
 
 

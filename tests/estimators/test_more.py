@@ -7,6 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
 from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from normball.estimators import StabilitySelection, SupervisedAutoencoder, attributions, nogueira
@@ -14,7 +17,8 @@ from normball.estimators._expand import _grown
 from normball.estimators._rows import Rows
 
 
-@parametrize_with_checks([StabilitySelection(SelectKBest(k=1), n_pairs=2)])
+# One feature in each of four fits: some feature is in a quarter of them.
+@parametrize_with_checks([StabilitySelection(SelectKBest(k=1), n_pairs=2, threshold=0.25)])
 def test_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
@@ -66,10 +70,29 @@ def test_repetition_finds_the_features_whatever_the_number_of_jobs():
     assert one.get_support().sum() >= 3
     assert one.stability_.value > 0.5
     assert one.transform(X).shape[1] == one.get_support().sum()
-    with pytest.raises(ValueError, match="n_pairs"):
-        StabilitySelection(base, n_pairs=0).fit(X, y)
-    with pytest.raises(ValueError, match="threshold"):
-        StabilitySelection(base, threshold=0.0).fit(X, y)
+    for wrong in (0, 2.5, "3", True):
+        with pytest.raises(ValueError, match="n_pairs: expected an int >= 1"):
+            StabilitySelection(base, n_pairs=wrong).fit(X, y)
+    for wrong in (0.0, 1.5, "0.6", np.nan):
+        with pytest.raises(ValueError, match="threshold: expected a number in"):
+            StabilitySelection(base, threshold=wrong).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "said"),
+    [
+        (LogisticRegression(), "got LogisticRegression"),
+        (make_pipeline(StandardScaler(), SelectKBest(k=2)), "got Pipeline"),
+        (SelectKBest, "got the class SelectKBest"),
+        ("l1inf", "got str"),
+        (np.ones(3), "got ndarray"),
+    ],
+)
+def test_repetition_needs_an_estimator_that_selects(estimator, said, monkeypatch):
+    X, y = data()
+    monkeypatch.setattr("normball.estimators.stability.sweep", lambda *_, **__: pytest.fail("something was fitted"))
+    with pytest.raises(TypeError, match=f"estimator: expected one that selects features.*{said}"):
+        StabilitySelection(estimator).fit(X, y)
 
 
 def test_the_halves_are_complementary_and_keep_the_classes():

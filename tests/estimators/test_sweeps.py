@@ -2,13 +2,14 @@
 
 import os
 import signal
-import threading
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.feature_selection import SelectKBest
+from sklearn.model_selection import cross_validate
 
 from normball.estimators import StabilitySelection, SupervisedAutoencoder
 from normball.estimators.sweeps import sweep
@@ -46,18 +47,47 @@ def dies_once(flag, X, k):
     return total(X, k)
 
 
-class Slow(SelectKBest):
-    """Leaves its process number, and takes its time."""
+def held_up(X, folder, k):
+    """Tell where it runs; once five tasks are done, wait until workers have been killed."""
+    folder = Path(folder)
+    with (folder / f"run {k}").open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    while not (folder / "killed").exists() and len(list(folder.glob("done *"))) >= 5:
+        time.sleep(0.01)
+    (folder / f"done {k}").touch()
+    return total(X, k)
 
-    def __init__(self, folder, k=2):
-        super().__init__(k=k)
-        self.folder = folder
 
-    def fit(self, X, y):
-        with open(os.path.join(self.folder, str(os.getpid())), "a") as file:
-            file.write("fit\n")
-        time.sleep(0.15)
-        return super().fit(X, y)
+def dies_always(X, k):
+    if k == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return total(X, k)
+
+
+def nested(folder, number, others):
+    """Sweep within a task of a cluster, when all of its threads are in such tasks."""
+    (Path(folder) / f"outer {number}").touch()
+    while len(list(Path(folder).glob("outer *"))) < others:
+        time.sleep(0.01)
+    with parallel_config(backend="dask"):
+        return sorted(sweep(total, [(k,) for k in range(4)], shared=(np.arange(5.0),)))
+
+
+def results_kept(dask_scheduler):
+    return sum(str(key).startswith("_run") and task.state == "memory" for key, task in dask_scheduler.tasks.items())
+
+
+@contextmanager
+def dask_cluster(**settings):
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster) as client,
+        parallel_config(backend="dask", client=client),
+    ):
+        yield client
 
 
 def test_tasks_that_raise_end_the_sweep():
@@ -74,44 +104,64 @@ def test_a_killed_process_costs_its_task(tmp_path):
     assert found == {k: total(X, k) for k in range(5)}
 
 
-def test_a_cluster_with_a_worker_killed(tmp_path):
-    distributed = pytest.importorskip("distributed")
+def test_a_cluster(tmp_path):
     X, y = table()
-    network = SupervisedAutoencoder(n_features_to_select=2, head="linear", epochs=2)
-    at_home = StabilitySelection(network, n_pairs=2, random_state=0).fit(X, y)
-    slow = StabilitySelection(Slow(str(tmp_path)), n_pairs=12, random_state=0)
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-        parallel_config(backend="dask", client=client),
-    ):
-        # The same bits in other processes.
-        away = StabilitySelection(network, n_pairs=2, random_state=0).fit(X, y)
-        assert np.array_equal(away.selections_, at_home.selections_)
+    network = SupervisedAutoencoder(preset="paper", epochs=2, radius=0.02)
 
-        # The data travel once to each worker, however many tasks; once more to be hashed, and to pass between workers.
+    def found():
+        repeated = StabilitySelection(network, n_pairs=2, random_state=0).fit(X, y)
+        crossed = cross_validate(network.set_params(random_state=0), X, y, cv=2, return_estimator=True)
+        return repeated.selections_, [each.support_ for each in crossed["estimator"]]
+
+    at_home = found()
+    with dask_cluster() as client:
+        for one, other in zip(at_home, found(), strict=True):
+            np.testing.assert_array_equal(one, other)  # the same bits in other processes
+
+        assert list(sweep(total, [], shared=(np.ones(3),))) == []
+        with pytest.raises(ZeroDivisionError):
+            list(sweep(lambda k: 1 / k, [(1,), (0,)]))
+
+        # The data travel once to each worker, however many tasks; once more to the scheduler, and between workers.
         sent = Counted(np.arange(500.0), str(tmp_path / "sent"))
-        found = dict(sweep(total, [(k,) for k in range(20)], shared=(sent,)))
-        assert found == {k: total(sent, k) for k in range(20)}
+        assert dict(sweep(total, [(k,) for k in range(20)], shared=(sent,))) == {k: total(sent, k) for k in range(20)}
         assert 1 <= (tmp_path / "sent").read_text().count("sent") <= 5
 
-        # A worker killed in the middle of a sweep.
-        def kill_one():
-            deadline = time.monotonic() + 30
-            while time.monotonic() < deadline:
-                busy = [int(path.name) for path in tmp_path.iterdir() if path.name.isdigit()]
-                if len(busy) == 2 and sum(len((tmp_path / str(pid)).read_text()) for pid in busy) >= 4 * len("fit\n"):
-                    os.kill(busy[0], signal.SIGKILL)
-                    return
-                time.sleep(0.01)
+        # A sweep within a task gives up its thread while it waits; else nothing would go on here.
+        workers = list(client.run(os.getpid))
+        outer = [client.submit(nested, str(tmp_path), k, 2, workers=[workers[k]]) for k in range(2)]
+        assert client.gather(outer) == [[(k, total(np.arange(5.0), k)) for k in range(4)]] * 2
 
-        killer = threading.Thread(target=kill_one)
-        killer.start()
-        slow.fit(X, y)
-        killer.join()
-    fits = {path.name: path.read_text().count("fit") for path in tmp_path.iterdir() if path.name.isdigit()}
-    assert len(slow.selections_) == 24
-    assert 24 <= sum(fits.values()) <= 26, fits  # only what the lost worker had under way was run again
-    os.makedirs(tmp_path / "home")
-    expected = StabilitySelection(Slow(str(tmp_path / "home")), n_pairs=12, random_state=0).fit(X, y)
-    assert np.array_equal(slow.selections_, expected.selections_)
+
+@pytest.mark.parametrize("survivors", [0, 1])
+def test_a_cluster_with_a_worker_killed(tmp_path, survivors):
+    """Without survivors no copy of the data is left."""
+    data, found = Counted(np.arange(500.0), str(tmp_path / "sent")), {}
+    with dask_cluster() as client:
+        for number, result in sweep(held_up, [(str(tmp_path), k) for k in range(24)], shared=(data,)):
+            found[number] = result
+            if len(found) == 5:
+                early, sent_before = list(found), (tmp_path / "sent").read_text().count("sent")
+                for _ in range(3000):  # until the scheduler, too, has let go of the results that are here
+                    if client.run_on_scheduler(results_kept) <= len(list(tmp_path.glob("done *"))) - 5:
+                        break
+                    time.sleep(0.01)
+                for pid in list(client.run(os.getpid).values())[survivors:]:
+                    os.kill(pid, signal.SIGKILL)
+                (tmp_path / "killed").touch()
+    assert found == {k: total(data, k) for k in range(24)}
+    runs = {k: [int(pid) for pid in (tmp_path / f"run {k}").read_text().split()] for k in range(24)}
+    assert os.getpid() not in {pid for each in runs.values() for pid in each}
+    # Only what the lost workers had under way is run again.
+    assert [len(runs[k]) for k in early] == [1] * 5
+    assert max(map(len, runs.values())) <= 2
+    if not survivors:
+        assert (tmp_path / "sent").read_text().count("sent") > sent_before
+
+
+def test_a_task_that_kills_its_workers_ends_the_sweep():
+    with dask_cluster(**{"distributed.scheduler.allowed-failures": 1}):
+        from distributed.scheduler import KilledWorker
+
+        with pytest.raises(KilledWorker):
+            list(sweep(dies_always, [(k,) for k in range(4)], shared=(np.arange(5.0),)))

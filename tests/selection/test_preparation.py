@@ -1,9 +1,11 @@
 """Gaps and logarithms: what is filled and taken, and from where it is learned."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.impute import SimpleImputer
 
 from normball.selection import Impute, Log
@@ -29,6 +31,17 @@ def test_half_of_the_smallest():
     assert filled[1, 0] == 2.0
     assert filled[2, 1] == -3.0  # half of a negative number would be a larger one
     assert np.isfinite(filled).all()  # also where a column has no value at all
+
+
+def test_frames_are_arrays_and_sparse_matrices_are_refused():
+    X = table(3, d=5).astype(np.float64)
+    nullable = pd.DataFrame(X).convert_dtypes()
+    assert nullable.dtypes.astype(str).tolist() == ["Float64"] * 5
+    np.testing.assert_array_equal(Impute().fit_transform(nullable), Impute().fit_transform(X))
+    np.testing.assert_array_equal(Log("yes").fit_transform(nullable), Log("yes").fit_transform(X))
+    for step in (Impute(), Log()):
+        with pytest.raises(TypeError, match=r"X: expected an array .* got a sparse csr_matrix; use \.toarray"):
+            step.fit(sparse.csr_matrix(X))
 
 
 def test_only_gaps_change_and_copies_are_made_unless_told():

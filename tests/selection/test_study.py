@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import asdict, replace
+from html.parser import HTMLParser
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
@@ -113,6 +115,76 @@ def test_the_record_is_complete(make_table, few_trees):
     assert found.model.predict(np.nan_to_num(table.X, nan=300.0)).shape == (60,)
 
 
+def test_a_frame_is_a_table(make_table, few_trees):
+    table = make_table(missing=0.05, groups=2)
+    frame = pd.DataFrame(table.X, columns=table.feature_names, index=table.sample_ids)
+    frame = frame.assign(status=table.y, patient=table.groups)
+    one, other = study(frame, target="status", group="patient", **QUICK), study(table, **QUICK)
+    assert (one.settings["target"], one.settings["group"], one.settings["table"]) == ("status", "patient", "table")
+    for part in ("predictions", "features", "latent", "values"):
+        pd.testing.assert_frame_equal(getattr(one, part), getattr(other, part))
+
+
+def test_wrong_frames(make_table):
+    table = make_table()
+    frame = pd.DataFrame(table.X, columns=table.feature_names).assign(status=table.y)
+    for wrong, options, error, said in (
+        (frame, {}, ValueError, "target: expected the name of the column with the labels, got None"),
+        (frame, {"target": "statsu"}, ValueError, "did you mean 'status'"),
+        (frame.assign(batch="a"), {"target": "status"}, ValueError, "expected numbers, got column 'batch' of dtype"),
+        (table, {"target": "status"}, ValueError, "target, group: expected None with a Table"),
+        (table, {"group": "patient"}, ValueError, "target, group: expected None with a Table"),
+        (table.X, {}, TypeError, "table: expected a Table, or a DataFrame with target=, got ndarray"),
+        (sparse.csr_matrix(table.X), {}, TypeError, "table: expected a Table, .* got csr_matrix"),
+        (replace(table, X=sparse.csr_matrix(table.X)), {}, TypeError, "X: expected an array .* got a sparse"),
+    ):
+        with pytest.raises(error, match=said):
+            study(wrong, **options)
+
+
+class Tags(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text = set(), [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_a_study_is_shown_in_a_line_and_in_a_notebook(make_table, few_trees):
+    hostile = ["<script>alert(1)</script>", "a&b;\"'><img src=x>", "\x00\u202egnp\ud800", "x" * 500]
+    table = make_table(classes=("<b>ill</b>", "well"))
+    table.feature_names[3], table.feature_names[7] = hostile[:2]
+    table.feature_names[:2] = hostile[2:]
+    table = replace(table, name="</table><script>")
+    found = study(table, **QUICK)
+    assert repr(found).startswith("Study('</table><script>': 48 samples x 20 features, 2 classes; accuracy ")
+    assert "2 selected: " in repr(found)
+    for shown in (repr(found), repr(replace(found, features=found.features.assign(selected=True)))):
+        assert len(shown) < 600
+        assert shown.isprintable()
+    for each in (found, replace(found, features=found.features.assign(selected=True))):
+        page = each._repr_html_()
+        assert len(page) < 3000
+        page.encode("utf-8")
+        told = Tags(page)
+        assert told.tags == {"table", "caption", "tr", "th", "td"}
+        assert not told.attributes
+        for method in ("normball", *rivals.RIVALS):
+            assert f"Accuracy, {method}" in told.text
+        mean = found.scores.groupby("method")["accuracy"].mean()["normball"]
+        assert any(text.startswith(f"{mean:.3f} (") for text in told.text)
+    assert "<script>alert(1)</script>" in " ".join(Tags(found._repr_html_()).text)
+
+
 def test_jobs_and_backends_do_not_matter(make_table):
     table = make_table(missing=0.05)
     plain_run = told(study(table, **QUICK, permutations=1))
@@ -163,7 +235,7 @@ def test_groups(make_table, few_trees):
 @pytest.mark.parametrize("norm", ["l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12", None])
 def test_norms(make_table, options, norm, few_trees):
     data = _data(make_table())
-    _, found, _ = units.run(data, replace(options, norm=norm), ("fold", 0, 0))
+    _, found, _ = units.run(data, replace(options, norm=norm, n_features=2 if norm else "auto"), ("fold", 0, 0))
     chosen = set(found["chosen"])
     assert chosen == {3, 7} if norm else len(chosen) == 20
 
@@ -182,6 +254,8 @@ def test_a_radius(make_table, few_trees):
         ({"impute": "mean"}, "impute: expected"),
         ({"radius": -1.0}, "radius: expected a number > 0"),
         ({"radius": 1.0, "n_features": 3}, "radius, n_features: expected one of them at most, got both"),
+        ({"norm": None, "n_features": 3}, "n_features: expected 'auto' with norm=None"),
+        ({"norm": None, "radius": 1.0}, "radius: expected None with norm=None"),
         ({"n_features": 21}, "n_features: expected a number between 1 and the 20"),
         ({"n_features": "some"}, "n_features: expected"),
         ({"folds": 1}, "folds: expected an int >= 2"),

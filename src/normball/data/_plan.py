@@ -25,20 +25,20 @@ class Options:
     """The arguments of `read_table`, as the readers need them."""
 
     name: str
-    target: Column | None
-    transpose: bool
-    index: Column | bool | None
-    drop: tuple[Column, ...]
-    group: Column | None
-    missing: frozenset[str]
-    delimiter: str | None
-    decimal: str | None
-    encoding: str | None
-    sheet: Column | None
-    layer: str | None
-    header_is_target: bool
-    target_optional: bool  # it may stand in a second file
-    memory_limit: int | None
+    target: Column | None = None
+    transpose: bool = False
+    index: Column | bool | None = None
+    drop: tuple[Column, ...] = ()
+    group: Column | None = None
+    missing: frozenset[str] = frozenset()
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    sheet: Column | None = None
+    layer: str | None = None
+    header_is_target: bool = False
+    target_optional: bool = False  # it may stand in a second file
+    memory_limit: int | None = None
     features: frozenset[str] | None = None  # the only ones to be read
 
 

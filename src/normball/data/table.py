@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,60 @@ class Table:
     name: str = "table"
     notes: list[str] = field(default_factory=list)
     aside: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_dataframe(
+        cls,
+        frame: Any,
+        target: Any = None,
+        *,
+        features: Sequence[Any] | None = None,
+        group: Any = None,
+        name: str = "table",
+    ) -> Table:
+        """Make a table of a pandas DataFrame with the samples in its rows.
+
+        The frame passes the checks of `read_table`: features that are constant or always missing, and samples without
+        a label, are left out, and the notes of the table say so. Missing values, also those of pandas's nullable
+        dtypes, become NaN.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            Its index gives the names of the samples.
+        target : label, optional
+            The name of the column with the labels. Without it, `y` is None.
+        features : list of labels, optional
+            The names of the columns to take as features; by default all but `target` and `group`.
+        group : label, optional
+            The name of a column of what must stay together in cross-validation, such as the patient.
+        name : str
+            The name of the table, for messages and reports.
+
+        Returns
+        -------
+        Table
+
+        Raises
+        ------
+        TableError
+            For a column that is not there or does not hold numbers, names that are there twice, infinite values, or
+            labels that are no classes.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from normball.data import Table
+        >>> frame = pd.DataFrame({"TP53": [1.5, 0.5, 2.0], "EGFR": [2.25, None, 1.0], "status": ["ill", "well", "ill"]})
+        >>> table = Table.from_dataframe(frame, "status")
+        >>> table
+        Table('table': 3 samples x 2 features; classes {'ill': 2, 'well': 1}; 1 missing)
+        >>> table.sample_ids
+        ['0', '1', '2']
+        """
+        from normball.data._frames import table_of
+
+        return table_of(frame, target, features, group, name)
 
     @property
     def n_missing(self) -> int:

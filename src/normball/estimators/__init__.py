@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn: the supervised autoencoder, and how stable its selection is.
+"""Estimators in the manner of scikit-learn: the supervised autoencoder, a selector, and how stable a selection is.
 
 Needs PyTorch and scikit-learn: ``pip install normball[sklearn]``.
 """
@@ -14,6 +14,14 @@ except ImportError as error:
 
 from normball.estimators.attribution import attributions
 from normball.estimators.autoencoder import SupervisedAutoencoder
+from normball.estimators.selector import FeatureSelector
 from normball.estimators.stability import Stability, StabilitySelection, nogueira
 
-__all__ = ["Stability", "StabilitySelection", "SupervisedAutoencoder", "attributions", "nogueira"]
+__all__ = [
+    "FeatureSelector",
+    "Stability",
+    "StabilitySelection",
+    "SupervisedAutoencoder",
+    "attributions",
+    "nogueira",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,24 +19,52 @@ from normball.nn.patterns import matched
 
 __all__ = [
     "codes_of",
+    "consistent",
     "constraints",
     "count_of",
     "device_of",
     "finite_rows",
     "labels",
-    "mixed_labels",
     "options",
+    "plain_labels",
+    "real",
+    "size",
     "streaming",
     "unknown",
+    "whole",
 ]
 
 
-def _real(value: Any) -> bool:
+def real(value: Any) -> bool:
+    """Whether a value is a number, and no bool."""
     return isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
 
 
-def _whole(value: Any) -> bool:
+def whole(value: Any) -> bool:
+    """Whether a value is an int, and no bool."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def size(count: Any, radius: Any, norm: Any, name: str = "n_features_to_select") -> None:
+    """Check that the size of the selection is asked for in one way at most."""
+    given = not (isinstance(count, str) and count == "auto")
+    if given and radius is not None:
+        raise ValueError(f"radius, {name}: expected one of them at most, got both: {radius!r} and {count!r}")
+    for asked, value, free in ((name, count, not given), ("radius", radius, radius is None)):
+        if norm is None and not free:
+            expected = "'auto'" if asked == name else "None"
+            raise ValueError(f"{asked}: expected {expected} with norm=None, which uses all the features, got {value!r}")
+
+
+def consistent(estimator: Any, presets: Sequence[Any]) -> None:
+    """Check the parameters as the user gave them, before a preset: none of them may silently overrule another."""
+    if estimator.preset not in presets:
+        unknown("preset", estimator.preset, presets)
+    size(estimator.n_features_to_select, estimator.radius, estimator.norm)
+    if estimator.norm is None and estimator.descent is not None:
+        raise ValueError(f"descent: expected None with norm=None, which projects nothing, got {estimator.descent!r}")
+    if estimator.norm is None and estimator.head not in (None, "auto", "network"):
+        raise ValueError(f"head: expected 'auto' or 'network' with norm=None, got {estimator.head!r}")
 
 
 def options(estimator: Any) -> None:
@@ -57,21 +85,21 @@ def options(estimator: Any) -> None:
     if estimator.expand is not None and (estimator.descent != "refit" or estimator.norm is None):
         raise ValueError("expand: expected descent='refit' and a norm, since it changes the set that is fitted again")
     radius = estimator.radius
-    if radius is not None and not (_real(radius) and radius > 0):
+    if radius is not None and not (real(radius) and radius > 0):
         raise ValueError(f"radius: expected a number > 0 or None, got {radius!r}")
     for name in ("batch_size", "epochs"):
         value = getattr(estimator, name)
-        if value is not None and not (_whole(value) and value >= 1):
+        if value is not None and not (whole(value) and value >= 1):
             raise ValueError(f"{name}: expected a positive int, got {value!r}")
     hidden = estimator.hidden
-    sizes = (hidden,) if _whole(hidden) else tuple(hidden)
-    if not sizes or not all(_whole(size) and size >= 1 for size in sizes):
+    sizes = (hidden,) if whole(hidden) else tuple(hidden)
+    if not sizes or not all(whole(size) and size >= 1 for size in sizes):
         raise ValueError(f"hidden: expected a positive int or a tuple of them, got {hidden!r}")
     rate = estimator.learning_rate
-    if rate is not None and not (_real(rate) and rate > 0):
+    if rate is not None and not (real(rate) and rate > 0):
         raise ValueError(f"learning_rate: expected a number > 0 or None, got {rate!r}")
     part = estimator.reconstruction_weight
-    if not (_real(part) and part >= 0):
+    if not (real(part) and part >= 0):
         raise ValueError(f"reconstruction_weight: expected a number >= 0, got {part!r}")
 
 
@@ -114,19 +142,27 @@ def count_of(wanted: Any, features: int, name: str = "n_features_to_select") -> 
     if isinstance(wanted, str):
         if wanted == "auto":
             return None
-    elif _whole(wanted):
+    elif whole(wanted):
         if 1 <= wanted <= features:
             return int(wanted)
         raise ValueError(f"{name}: expected a number between 1 and the {features} features of X, got {wanted}")
-    elif _real(wanted) and 0 < wanted < 1:
+    elif real(wanted) and 0 < wanted < 1:
         return max(round(float(wanted) * features), 1)
     raise ValueError(f"{name}: expected 'auto', a number of features, or a fraction between 0 and 1, got {wanted!r}")
 
 
-def mixed_labels(y: Any) -> None:
-    """Raise for labels of which some are strings and some are not."""
-    mixable = isinstance(y, (list, tuple)) or getattr(getattr(y, "dtype", None), "kind", "") == "O"
-    kinds = {type(label).__name__ for label in y} if mixable and np.ndim(y) == 1 else set()
+def plain_labels(y: Any) -> None:
+    """Raise for labels of which some are missing, or some are strings and some are not."""
+    dtype = np.dtype(object) if isinstance(y, (list, tuple)) else getattr(y, "dtype", None)
+    numeric = isinstance(dtype, np.dtype) and dtype.kind != "O"
+    if dtype is None or numeric or np.ndim(y) != 1:
+        return  # scikit-learn's own checks do for arrays of numbers
+    from pandas import isna
+
+    missing = int(np.sum(isna(y)))
+    if missing:
+        raise ValueError(f"y: expected a label for each sample, got {missing} missing; leave these samples out")
+    kinds = {type(label).__name__ for label in y}
     if "str" in kinds and len(kinds) > 1:
         raise TypeError(f"y: expected labels of one type, got {', '.join(sorted(kinds))}; convert them all to strings")
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import TransformerMixin
+from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
@@ -101,8 +102,8 @@ class FittedMixin(TransformerMixin):  # type: ignore[misc]
         """
         check_is_fitted(self)
         weight = self.network_.first.weight
-        Z = np.asarray(Z, dtype=np.float64)
-        if Z.ndim != 2 or Z.shape[1] != self._n_features_out:
+        Z = check_array(Z, dtype=np.float64, input_name="Z")
+        if Z.shape[1] != self._n_features_out:
             raise ValueError(f"Z: expected a matrix of {self._n_features_out} columns, got shape {Z.shape}")
         assert self.network_.decoder is not None
         out = self.network_.decoder(torch.from_numpy(Z).to(weight)).double().numpy()
@@ -121,7 +122,7 @@ class FittedMixin(TransformerMixin):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` has written."""
+        """Read a file that `save` has written; any other file, damaged or missing, is a ValueError."""
         estimator = cls()
         _persistence.load(estimator, path)
         return estimator

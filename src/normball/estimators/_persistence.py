@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 
 from normball.estimators import _written
 from normball.estimators._heads import HEADS, Network
 from normball.estimators._network import Autoencoder
-from normball.estimators._states import under
+from normball.estimators._states import expecting, read, under, write
 from normball.estimators._stream import Stream
 
 __all__ = ["fingerprint", "load", "save"]
@@ -77,23 +75,20 @@ def save(estimator: Any, path: str | Path) -> None:
         "activation": network.activation,
         "stream": stream,
     }
-    try:
-        text = json.dumps(told)
-    except TypeError as error:
-        raise TypeError(f"save: expected parameters and labels that JSON can hold: {error}") from None
-    save_file(tensors, path, metadata={"normball": text})
+    write(told, tensors, path)
 
 
 def load(estimator: Any, path: str | Path) -> None:
     """Make a fresh estimator what the saved one was."""
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata() or {}
-        if "normball" not in metadata:
-            raise ValueError(f"path: expected a file that SupervisedAutoencoder.save has written, got {path}")
-        told = json.loads(metadata["normball"])
+    with expecting("path: expected a file that SupervisedAutoencoder.save has written", path):
+        told, tensors = read(path)
         if told["format"] != _FORMAT:
-            raise ValueError(f"path: expected format {_FORMAT}, got {told['format']}, of another version of normball")
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            raise ValueError(f"format {told['format']} is of another version of normball")
+        _restore(estimator, told, tensors)
+        _verify(estimator)
+
+
+def _restore(estimator: Any, told: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
     arrays = {name: value.numpy() for name, value in tensors.items() if not name.startswith(("network/", "stream/"))}
     params: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in told["params"].items()}
     params["constraints"] = _written.constraints_of(told["params"]["constraints"])
@@ -123,3 +118,14 @@ def load(estimator: Any, path: str | Path) -> None:
         estimator._stream = Stream.read(told["stream"], under(tensors, "stream/"), estimator.feature_path_)
     for name, value in told["numbers"].items():
         setattr(estimator, name, value)
+
+
+def _verify(estimator: Any) -> None:
+    """Raise where the parts do not fit together."""
+    d, k, classes = estimator.n_features_in_, len(estimator._chosen), len(estimator.classes_)
+    names = getattr(estimator, "feature_names_in_", None)
+    parts = [estimator._mean, estimator._scale, estimator.feature_importances_, *([] if names is None else [names])]
+    shapes = [part.shape for part in parts]
+    answers = [head.log_proba(np.zeros((1, k))).shape for head in (estimator._head, Network(estimator.network_))]
+    if any(shape != (d,) for shape in shapes) or any(shape != (1, classes) for shape in answers):
+        raise ValueError(f"parts of shapes {shapes} and {answers}, for {d} features and {classes} classes")

@@ -1,14 +1,48 @@
-"""States as flat names and tensors, which is what safetensors holds: those of optimizers and of constraints."""
+"""States as flat names and tensors, and files of them: safetensors, with the rest as JSON in their headers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
-__all__ = ["flattened", "put_slots", "slots_of", "under", "unflattened"]
+__all__ = ["expecting", "flattened", "put_slots", "read", "slots_of", "under", "unflattened", "write"]
+
+
+def write(told: Mapping[str, Any], tensors: dict[str, Tensor], path: str | Path) -> None:
+    """Write a file; `told` is for JSON."""
+    try:
+        text = json.dumps(told)
+    except TypeError as error:
+        raise TypeError(f"save: expected parameters and labels that JSON can hold: {error}") from None
+    save_file(tensors, path, metadata={"normball": text})
+
+
+def read(path: str | Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return what `write` was given."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata() or {}
+        if "normball" not in metadata:
+            raise ValueError("its header is not of normball")
+        told = json.loads(metadata["normball"])
+        return told, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def expecting(what: str, path: str | Path, remedy: str = "") -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one error: it is not what it should be."""
+    try:
+        yield
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{what}, got {str(path)!r} ({reason}){remedy}") from None
 
 
 def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

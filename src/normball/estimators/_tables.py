@@ -9,6 +9,8 @@ import numpy.typing as npt
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
+from normball.data._frames import check_frame
+
 __all__ = ["CHUNK", "Stored", "checked", "chunks", "dense", "stored"]
 
 CHUNK = 1 << 18  # entries that are looked at in one go
@@ -85,6 +87,7 @@ def checked(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool = T
     Returns X where there is no y, else both. Not `finite`: whether the numbers are is left to be checked.
     """
     table = stored(X)
+    check_frame(X)
     if table is None:
         return validate_data(
             estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset, ensure_all_finite=finite

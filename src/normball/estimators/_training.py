@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,15 +10,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 from normball.estimators._network import Autoencoder, generator
 from normball.estimators._ranks import ALONE, Ranks
 from normball.estimators._rows import Rows
-from normball.estimators._states import flattened, put_slots, slots_of, under, unflattened
+from normball.estimators._states import expecting, flattened, put_slots, read, slots_of, under, unflattened, write
 from normball.nn.constrain import Constraint
 
 __all__ = ["Progress", "Schooling", "train"]
@@ -56,14 +53,13 @@ class Progress:
             self._load(self._path)
 
     def _load(self, path: Path) -> None:
-        with safe_open(path, "pt") as file:
-            told = json.loads(file.metadata()["normball"])
-            if told["fingerprint"] != self._fingerprint:
-                raise ValueError(
-                    f"checkpoint: expected one of the same parameters and data, got another in {path}; remove it"
-                )
-            self._epochs = told["epochs"]
-            self._tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with expecting("checkpoint: expected a file that an unfinished fit has left", path, "; remove it"):
+            told, self._tensors = read(path)
+            self._epochs, fingerprint = told["epochs"], told["fingerprint"]
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                f"checkpoint: expected one of the same parameters and data, got another in {path}; remove it"
+            )
 
     def resume(
         self,
@@ -105,9 +101,8 @@ class Progress:
                 for number, constraint in enumerate(constraints):
                     self._tensors |= flattened(constraint.state_dict(), f"{gone}constraint {number}/")
             self._epochs[stage] = epoch
-            told = {"normball": json.dumps({"fingerprint": self._fingerprint, "epochs": self._epochs})}
             fresh = self._path.with_name(self._path.name + ".new")
-            save_file(self._tensors, fresh, metadata=told)
+            write({"fingerprint": self._fingerprint, "epochs": self._epochs}, self._tensors, fresh)
             os.replace(fresh, self._path)  # never half a checkpoint
         if self._callback is not None:
             self._callback({"stage": stage, "epoch": epoch, "epochs": epochs, "loss": loss})

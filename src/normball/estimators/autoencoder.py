@@ -26,7 +26,14 @@ __all__ = ["SupervisedAutoencoder"]
 
 _SMALL = 1 << 20  # entries of a table on which double precision costs nothing that matters
 
-PRESETS: dict[str, dict[str, Any]] = {
+# What a parameter that is None stands for.
+PRESETS: dict[str | None, dict[str, Any]] = {
+    None: {
+        "descent": "refit",
+        "head": "auto",
+        "batch_size": 128,
+        "reconstruction_weight": 0.1,
+    },
     "paper": {
         "radius": 0.1,
         "descent": "double",
@@ -35,7 +42,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 32,
         "learning_rate": 1e-3,
         "reconstruction_weight": 5e-5,
-    }
+    },
 }
 
 
@@ -53,31 +60,33 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         difference, which counts as 0.01 at least and as 0.02 at most. At most 512. The choice looks at no more than
         20000 samples.
     radius : float, optional
-        Of the ball, in place of a number of features.
+        The radius of the ball, in place of a number of features: giving both is an error.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
-        Which ball; None uses all the features, without a projection.
+        The norm of the ball. None uses all the features, without a projection; the network is then the only `head`, and
+        a number of features, a radius or a `descent` is an error.
     ranking : {"layer", "grown"}
         "layer": the order in which the ball takes the columns of the first layer, and so the exact path. "grown": of
         its first 1024 features those come first that tell most of what the ones before leave open, so that a feature
         which repeats others comes late. No ball leaves just these: `radius_` and `theta_` are None then.
-    descent : {"refit", "double", "masked", "projected"}
-        "refit": rank the features by a short descent, train a small network on the best. "double", as in the paper:
-        train, project, rewind what survives to its initial values, train again with the zeros frozen. "masked": the
-        same without rewinding. "projected": project after every epoch, each time from the theta of the last.
-    head : {"auto", "network", "linear", "gaussian"}
-        What predicts, from the selected features: the latent vector of the network; logistic regression; one Gaussian
-        for each class. "auto" takes the first of linear, gaussian, network that no later one clearly beats in the inner
-        cross-validation.
+    descent : {"refit", "double", "masked", "projected"}, optional
+        "refit", the default: rank the features by a short descent, train a small network on the best. "double", as in
+        the paper: train, project, rewind the surviving weights to their initial values, train again with the zeros
+        frozen. "masked": the same without rewinding. "projected": project after every epoch, each time from the theta
+        of the last projection.
+    head : {"auto", "network", "linear", "gaussian"}, optional
+        The model that predicts from the selected features: the latent vector of the network; logistic regression; one
+        Gaussian for each class. "auto", the default, takes the first of linear, gaussian, network that no later one
+        clearly beats in the inner cross-validation.
     hidden : int or tuple of int
         The hidden layers of the encoder; the decoder mirrors them.
     activation : {"silu", "relu"}
         Between the layers.
-    reconstruction_weight : float
-        The loss is this times SmoothL1 of the reconstruction, plus the cross entropy.
+    reconstruction_weight : float, optional
+        The loss is this times SmoothL1 of the reconstruction, plus the cross entropy. 0.1 by default.
     epochs, learning_rate : int, float, optional
         Of Adam. By default 20 epochs, and no fewer than 60 steps; 0.01 for the small network of "refit", else 0.001.
-    batch_size : int
-        Data that fit into one batch are not shuffled.
+    batch_size : int, optional
+        The number of samples in a batch, 128 by default. Data that fit into one batch are not shuffled.
     constraints : mapping, optional
         Balls of other layers, from patterns of `normball.nn.constrain`: ``{"encoder.2.weight": L1InfBall(0.5)}``. They
         hold after every step of Adam, in every network but that which only ranks for "refit". The layers are
@@ -105,7 +114,9 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         A file to write after each epoch. A fit that finds one goes on from there, to the same bits, and removes it at
         its end.
     preset : {None, "paper"}
-        "paper" gives the parameters that were left at their defaults the values of the paper's recipe.
+        The values that `radius`, `descent`, `head`, `reconstruction_weight`, `epochs`, `learning_rate` and `batch_size`
+        have where they are None. None: the defaults named above. "paper": the paper's recipe, which is radius 0.1,
+        "double", "network", 5e-5, 20, 0.001 and 32; its radius gives way to a number of features.
 
     Attributes
     ----------
@@ -152,14 +163,14 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         radius: float | None = None,
         norm: str | None = "l1inf",
         ranking: str = "layer",
-        descent: str = "refit",
-        head: str = "auto",
+        descent: str | None = None,
+        head: str | None = None,
         hidden: int | tuple[int, ...] = 100,
         activation: str = "silu",
-        reconstruction_weight: float = 0.1,
+        reconstruction_weight: float | None = None,
         epochs: int | None = None,
         learning_rate: float | None = None,
-        batch_size: int = 128,
+        batch_size: int | None = None,
         constraints: Any = None,
         standardize: bool = True,
         class_weight: Any = None,
@@ -205,17 +216,13 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         return tags
 
     def _asked(self) -> Any:
-        """Return the parameters, those of the preset where the user has left the default."""
-        if self.preset is None:
-            return self
-        if self.preset not in PRESETS:
-            _checks.unknown("preset", self.preset, tuple(PRESETS))
-        defaults = type(self)().get_params(deep=False)
+        """Return an estimator with the same parameters, but with the values of the preset where they are None."""
+        _checks.consistent(self, tuple(PRESETS))
         mine = self.get_params(deep=False)
-        preset = PRESETS[self.preset]
-        if mine["n_features_to_select"] != "auto":
-            preset = {name: value for name, value in preset.items() if name != "radius"}
-        return type(self)(**mine | {name: v for name, v in preset.items() if mine[name] is defaults[name]})
+        preset = {name: value for name, value in PRESETS[self.preset].items() if mine[name] is None}
+        if self.norm is None or not isinstance(self.n_features_to_select, str):
+            preset.pop("radius", None)
+        return type(self)(**mine | preset)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupervisedAutoencoder:
         """Select features and fit.
@@ -305,7 +312,7 @@ class SupervisedAutoencoder(FittedMixin, ClassNamePrefixFeaturesOutMixin, Classi
         asked = self._asked()
         _checks.options(asked)
         device = _checks.device_of(asked.device)
-        _checks.mixed_labels(y)
+        _checks.plain_labels(y)
         return asked, device
 
     def _plan(self, asked: Any, X: Any, seed: int, device: torch.device, progress: Progress) -> Plan:

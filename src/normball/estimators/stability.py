@@ -14,6 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from normball.data._frames import check_frame
+from normball.estimators import _checks
 from normball.estimators.autoencoder import SupervisedAutoencoder
 from normball.estimators.sweeps import sweep
 
@@ -87,15 +89,17 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
     Parameters
     ----------
     estimator : estimator, optional
-        With ``get_support``; by default ``SupervisedAutoencoder()``. Each fit gets a seed of its own.
+        An estimator with ``get_support``, such as `SupervisedAutoencoder`, the default, or a selector of scikit-learn.
+        Each fit gets a seed of its own.
     n_pairs : int
-        Repetitions; there are twice as many fits.
+        The number of repetitions; there are twice as many fits.
     threshold : float
         Features selected in at least this part of the fits are kept.
     n_jobs : int, optional
-        Fits at a time, in threads, or where ``joblib.parallel_config`` says; the result does not depend on it.
+        The number of fits at a time, in threads, or where ``joblib.parallel_config`` says; the result does not depend
+        on it.
     random_state : int, RandomState or None
-        Of the halves and the fits.
+        The seed of the halves and the fits.
 
     Attributes
     ----------
@@ -142,14 +146,22 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def fit(self, X: Any, y: Any) -> StabilitySelection:
         """Fit the estimator to the halves, and count."""
-        if self.n_pairs < 1:
-            raise ValueError(f"n_pairs: expected a positive int, got {self.n_pairs!r}")
-        if not 0.0 < self.threshold <= 1.0:
+        base = SupervisedAutoencoder() if self.estimator is None else self.estimator
+        if isinstance(base, type) or not (hasattr(base, "get_support") and hasattr(base, "get_params")):
+            got = f"the class {base.__name__}" if isinstance(base, type) else type(base).__name__
+            raise TypeError(
+                "estimator: expected one that selects features and so has get_support, such as SupervisedAutoencoder()"
+                f" or SelectKBest(), got {got}"
+            )
+        if not _checks.whole(self.n_pairs) or self.n_pairs < 1:
+            raise ValueError(f"n_pairs: expected an int >= 1, got {self.n_pairs!r}")
+        if not _checks.real(self.threshold) or not 0.0 < self.threshold <= 1.0:
             raise ValueError(f"threshold: expected a number in (0, 1], got {self.threshold!r}")
+        _checks.plain_labels(y)
+        check_frame(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_classification_targets(y)
         random = check_random_state(self.random_state)
-        base = SupervisedAutoencoder() if self.estimator is None else self.estimator
         tasks = []
         for _ in range(self.n_pairs):
             for half in _halves(y, random):

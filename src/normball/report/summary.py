@@ -6,11 +6,9 @@ import numpy as np
 import pandas as pd
 
 from normball.report.intervals import Estimate, corrected, wilson
-from normball.selection.results import Study
+from normball.selection.results import OURS, Study
 
-__all__ = ["OURS", "MethodSummary", "Summary", "summarise"]
-
-OURS = "normball"
+__all__ = ["MethodSummary", "Summary", "summarise"]
 
 
 @dataclass(frozen=True)

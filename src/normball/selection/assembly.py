@@ -11,9 +11,9 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from normball.estimators import nogueira
-from normball.selection.results import Study
+from normball.selection.results import OURS, Study
 from normball.selection.statistics import adjusted, univariate
-from normball.selection.units import OURS, Data, Unit
+from normball.selection.units import Data, Unit
 
 __all__ = ["assembled"]
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from normball._validate import unknown
+from normball.data._frames import array_of
 
 __all__ = ["IMPUTATIONS", "LOGS", "Impute", "Log"]
 
@@ -26,7 +27,7 @@ Floats = npt.NDArray[Any]
 
 
 def _table(X: Any, features: int | None = None) -> Floats:
-    X = np.asarray(X)
+    X = array_of(X)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
     if X.ndim != 2 or (features is not None and X.shape[1] != features):

@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import sklearn
 import torch
 
 from normball._version import __version__
+from normball.data import Table
+from normball.data._frames import array_of, is_frame
 from normball.estimators import _checks
 from normball.estimators.sweeps import sweep
 from normball.selection import assembly, folds
@@ -24,24 +27,14 @@ from normball.selection.results import Study
 from normball.selection.settings import Settings
 from normball.selection.units import Data, run, units_of
 
-__all__ = ["Plan", "Tabular", "carried_out", "planned", "study"]
-
-
-class Tabular(Protocol):
-    """What a study needs of a table; `normball.data.read_table` returns one."""
-
-    X: Any
-    y: Any
-    feature_names: Any
-    sample_ids: Any
-    groups: Any
-    notes: Any
-    name: str
+__all__ = ["Plan", "carried_out", "planned", "study"]
 
 
 def study(
-    table: Tabular,
+    table: Table | pd.DataFrame,
     *,
+    target: Any = None,
+    group: Any = None,
     radius: float | None = None,
     n_features: int | float | str = "auto",
     norm: str | None = "l1inf",
@@ -66,15 +59,19 @@ def study(
 
     Parameters
     ----------
-    table : Table
-        With ``X`` (samples by features, gaps as NaN), ``y``, ``feature_names``, ``sample_ids``, ``groups`` (or None),
-        ``notes`` and ``name``. Samples of one group are never split between training and test.
+    table : Table or pandas.DataFrame
+        The samples, with their labels. A data frame goes through `Table.from_dataframe`: samples in rows, and numbers
+        in all columns but `target` and `group`. Samples of one group are never split between training and test.
+    target : label, optional
+        The name of the column with the labels, if `table` is a data frame.
+    group : label, optional
+        The name of the column with the groups, if `table` is a data frame.
     radius : float, optional
-        Of the ball. By default it is chosen, in each training part, with the number of features.
+        The radius of the ball. By default it is chosen, in each training part, with the number of features.
     n_features : int, float or "auto"
-        A number of features, or a fraction of them, in place of the choice.
+        A number of features, or a fraction of them, in place of the choice. Giving a radius too is an error.
     norm : {"l1inf", "l12", "l1", "bilevel_l1inf", "bilevel_l11", "bilevel_l12"} or None
-        Which ball; None uses all the features.
+        The norm of the ball. None uses all the features; a number of features or a radius is then an error.
     seeds : int
         Repeats of the cross-validation, each with other folds.
     folds : int
@@ -107,15 +104,14 @@ def study(
 
     Examples
     --------
-    >>> from types import SimpleNamespace
     >>> import numpy as np
+    >>> import pandas as pd
     >>> from normball.selection import study
     >>> y = np.arange(60) % 2
-    >>> X = np.random.default_rng(0).normal(size=(60, 30)).astype("float32")
+    >>> X = np.random.default_rng(0).normal(size=(60, 30))
     >>> X[:, 7] += 4 * y
-    >>> table = SimpleNamespace(X=X, y=np.where(y, "ill", "well"), feature_names=[f"gene{k}" for k in range(30)],
-    ...                         sample_ids=[f"s{k}" for k in range(60)], groups=None, notes=[], name="example")
-    >>> found = study(table, seeds=1, folds=3)
+    >>> frame = pd.DataFrame(X).add_prefix("gene").assign(status=np.where(y, "ill", "well"))
+    >>> found = study(frame, target="status", seeds=1, folds=3)
     >>> list(found.features["feature"][found.features["selected"]])
     ['gene7']
     >>> bool(found.scores.query("method == 'normball'")["accuracy"].mean() > 0.9)
@@ -125,7 +121,8 @@ def study(
         radius=radius, n_features=n_features, norm=norm, seeds=seeds, folds=folds, log=log, impute=impute,
         epochs=epochs, device=device, permutations=permutations, random_state=random_state,
     )  # fmt: skip
-    return carried_out(planned(table, settings), jobs=jobs, progress=progress, listener=listener)
+    table, columns = _labelled(table, target, group)
+    return carried_out(planned(table, settings, about=columns), jobs=jobs, progress=progress, listener=listener)
 
 
 @dataclass(frozen=True)
@@ -203,8 +200,23 @@ def carried_out(
     return assembly.assembled(plan.data, plan.features, plan.samples, plan.notes, settings, found, model, seconds)
 
 
-def _data(table: Tabular) -> Data:
-    X = np.asanyarray(table.X)
+def _labelled(table: Any, target: Any, group: Any) -> tuple[Table, dict[str, str | None]]:
+    """Return the table, and for a data frame the names of its columns of labels and groups."""
+    if is_frame(table):
+        if target is None:
+            raise ValueError("target: expected the name of the column with the labels, got None")
+        columns = {"target": str(target), "group": None if group is None else str(group)}
+        return Table.from_dataframe(table, target, group=group), columns
+    if target is not None or group is not None:
+        raise ValueError("target, group: expected None with a Table, which holds labels and groups; they name columns")
+    if not hasattr(table, "feature_names"):
+        kind = type(table).__name__
+        raise TypeError(f"table: expected a Table, or a DataFrame with target=, got {kind}; see Table.from_dataframe")
+    return table, {}
+
+
+def _data(table: Table) -> Data:
+    X = array_of(table.X)
     if X.ndim != 2 or 0 in X.shape:
         raise ValueError(f"X: expected samples by features, got shape {X.shape}")
     if X.dtype != np.float32:

@@ -54,14 +54,12 @@ class Settings:
             value = getattr(self, name)
             if name == "epochs" and value is None:
                 continue
-            if not _checks._whole(value) or value < least:
+            if not _checks.whole(value) or value < least:
                 raise ValueError(f"{name}: expected an int >= {least}, got {value!r}")
             self._set(name, int(value))
+        _checks.size(self.n_features, self.radius, self.norm, "n_features")
         if self.radius is not None:
-            if self.n_features != "auto":
-                both = f"{self.radius!r} and {self.n_features!r}"
-                raise ValueError(f"radius, n_features: expected one of them at most, got both: {both}")
-            if not _checks._real(self.radius) or not 0 < self.radius < math.inf:
+            if not _checks.real(self.radius) or not 0 < self.radius < math.inf:
                 raise ValueError(f"radius: expected a number > 0, got {self.radius!r}")
             self._set("radius", float(self.radius))
         self._set("n_features", _count(self.n_features))
@@ -80,8 +78,8 @@ def _count(wanted: Any) -> int | float | str:
     """Return a number of features, a share of them or "auto", as JSON can hold it."""
     if wanted == "auto":
         return "auto"
-    if _checks._whole(wanted) and wanted >= 1:
+    if _checks.whole(wanted) and wanted >= 1:
         return int(wanted)
-    if _checks._real(wanted) and 0 < wanted < 1:
+    if _checks.real(wanted) and 0 < wanted < 1:
         return float(wanted)
     raise ValueError(f"n_features: expected 'auto', an int >= 1 or a share between 0 and 1, got {wanted!r}")

@@ -18,16 +18,16 @@ from normball.estimators import SupervisedAutoencoder
 from normball.estimators.attribution import chosen_attributions
 from normball.selection import folds
 from normball.selection.preparation import Impute, Log
+from normball.selection.results import OURS
 from normball.selection.rivals import RIVALS
 from normball.selection.settings import Settings
 
-__all__ = ["OURS", "Data", "Unit", "run", "units_of"]
+__all__ = ["Data", "Unit", "run", "units_of"]
 
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Unit = tuple[str | int, ...]
 
-OURS = "normball"
 INNER = 5  # folds of our own choices
 INNER_RIVALS = 3
 ROWS = 64  # of a test part that are prepared at a time
